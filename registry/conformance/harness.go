@@ -1,0 +1,94 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A Harness is one running service with clients of it. Run makes one for each
+// group of cases; every case works below a path of its own.
+type Harness interface {
+	// Registry returns a registry on a client of its own: faults of one do not
+	// reach another. The harness closes it at the end, if the case has not.
+	Registry(ctx context.Context, t testing.TB) registry.Registry
+
+	// Members is the number of servers. Cases that need a second one are not in
+	// the list of a service with one.
+	Members() int
+
+	// SessionTimeout is the timeout of every session, as the service granted it.
+	SessionTimeout() time.Duration
+
+	// Grace is how long after SessionTimeout the service may take to expire a
+	// session.
+	Grace() time.Duration
+
+	// Faults acts behind the adapter's back.
+	Faults() Faults
+
+	// Close stops the service and removes what it left.
+	Close()
+}
+
+// Direction is what a blackhole swallows, seen from the client.
+type Direction uint8
+
+const (
+	// Both swallows requests and answers.
+	Both Direction = iota
+	// Requests swallows what the client sends.
+	Requests
+	// Answers swallows what the service sends: its effects stay.
+	Answers
+)
+
+// Fate is what becomes of one commit.
+type Fate uint8
+
+const (
+	// AnswerLost: it is applied at once, the client learns nothing but that the connection broke.
+	AnswerLost Fate = iota + 1
+	// RequestLost: it never arrives, and the client cannot tell that from AnswerLost.
+	RequestLost
+	// AppliedLate: the client's connection breaks now, the service applies it LateBy later, if it still can.
+	AppliedLate
+)
+
+// LateBy is the delay of AppliedLate.
+const LateBy = 3 * time.Second
+
+// ErrUnsupported is returned by a fault that the harness cannot inject. A case
+// that needs it fails: void is not green.
+var ErrUnsupported = errors.New("conformance: fault not supported by the harness")
+
+// Faults are injected into the service or into one client's way to it. heal is
+// idempotent and never nil.
+type Faults interface {
+	// Expire ends a session at the service, which tells the client nothing.
+	Expire(s registry.Session) error
+	// Drop cuts the client's connections once; it can connect again at once.
+	Drop(s registry.Session) error
+	// Blackhole keeps connections open and swallows traffic of the client.
+	Blackhole(s registry.Session, d Direction) (heal func(), err error)
+	// Refuse cuts the client's connections and refuses new ones.
+	Refuse(s registry.Session) (heal func(), err error)
+	// NextCommit decides the fate of the client's next commit. hit reports
+	// whether a commit has met it.
+	NextCommit(s registry.Session, f Fate) (hit func() bool, err error)
+	// Hits counts the requests, answers and connections of this client that
+	// faults have hit so far.
+	Hits(s registry.Session) int
+	// PauseServer stops every server from answering; nothing is lost.
+	PauseServer() (resume func(), err error)
+	// RestartServer stops the service and starts it again on its data.
+	RestartServer() error
+	// LoseLeader makes another member the leader. Needs more than one member.
+	LoseLeader() error
+	// ForgetHistory makes the service forget old revisions (etcd: compaction). A
+	// service without history does nothing.
+	ForgetHistory() error
+}

@@ -1,0 +1,182 @@
+// Package alarm calls functions at wall-clock instants: any number of them on
+// one goroutine and one timer.
+//
+//	clock := alarm.New(time.Now, func(by time.Duration) { ... })
+//	a := clock.Alarm(func(due time.Time) { ... })
+//	a.Set(due)
+//	clock.Close()
+//
+// An alarm is one shot; its function may set it again. Functions run one after
+// another on the clock's goroutine, so they must be quick. The wall clock is
+// looked at again at least every Glance, so that one that was set is noticed and
+// told: set forward, alarms come at once; set back, they wait until the owner
+// sets them anew. All methods are safe for
+// concurrent use.
+package alarm
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+)
+
+// Glance is the longest time for which the wall clock is trusted to go on as it did.
+const Glance = 5 * time.Second
+
+// jump is the least difference between the wall clock and the monotonic one that
+// counts as a clock that was set.
+const jump = time.Second
+
+// A Clock owns one goroutine from New to Close.
+type Clock struct {
+	now    func() time.Time
+	jumped func(by time.Duration)
+	wall   time.Time // what now said when the monotonic clock said mono
+	mono   time.Time
+	mu     sync.Mutex
+	queue  queue
+	wake   chan struct{}
+	stop   chan struct{}
+	closed sync.Once
+	done   chan struct{}
+}
+
+// New starts a clock that reads now. It calls jumped, on its goroutine, when now
+// has moved against the monotonic clock by a second or more.
+func New(now func() time.Time, jumped func(by time.Duration)) *Clock {
+	c := &Clock{now: now, jumped: jumped, wall: now().Round(0), mono: time.Now(), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	go c.run()
+	return c
+}
+
+// An Alarm is one function with at most one due time.
+type Alarm struct {
+	clock *Clock
+	call  func(due time.Time)
+	due   time.Time // guarded by clock.mu
+	index int       // in the queue, or -1; guarded by clock.mu
+}
+
+// Alarm returns an alarm that is not set.
+func (c *Clock) Alarm(call func(due time.Time)) *Alarm {
+	return &Alarm{clock: c, call: call, index: -1}
+}
+
+// Set makes the alarm call at due, and no longer at the time it was set to.
+func (a *Alarm) Set(due time.Time) {
+	c := a.clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.due = due.Round(0)
+	if a.index >= 0 {
+		heap.Fix(&c.queue, a.index)
+	} else {
+		heap.Push(&c.queue, a)
+	}
+	if a.index == 0 {
+		c.nudge()
+	}
+}
+
+// Clear makes the alarm not call. A call that has begun goes on.
+func (a *Alarm) Clear() {
+	a.clock.mu.Lock()
+	defer a.clock.mu.Unlock()
+	if a.index >= 0 {
+		heap.Remove(&a.clock.queue, a.index)
+	}
+}
+
+func (c *Clock) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close stops the clock and waits for a call that is under way. It is idempotent
+// and must not be called from an alarm.
+func (c *Clock) Close() {
+	c.closed.Do(func() { close(c.stop) })
+	<-c.done
+}
+
+func (c *Clock) run() {
+	defer close(c.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		c.compare()
+		wait, pending := c.callDue()
+		var tick <-chan time.Time
+		if pending {
+			timer.Reset(min(wait, Glance))
+			tick = timer.C
+		}
+		select {
+		case <-tick:
+		case <-c.wake:
+		case <-c.stop:
+			return
+		}
+	}
+}
+
+// compare tells of a wall clock that was set since the last time.
+func (c *Clock) compare() {
+	wall, mono := c.now().Round(0), time.Now()
+	by := wall.Sub(c.wall) - mono.Sub(c.mono)
+	c.wall, c.mono = wall, mono
+	if by.Abs() >= jump {
+		c.jumped(by)
+	}
+}
+
+// callDue calls what is due and returns the time to the next alarm.
+func (c *Clock) callDue() (wait time.Duration, pending bool) {
+	for {
+		select {
+		case <-c.stop:
+			return 0, false
+		default:
+		}
+		c.mu.Lock()
+		if len(c.queue) == 0 {
+			c.mu.Unlock()
+			return 0, false
+		}
+		first := c.queue[0]
+		if wait := first.due.Sub(c.now()); wait > 0 {
+			c.mu.Unlock()
+			return wait, true
+		}
+		heap.Pop(&c.queue)
+		due := first.due
+		c.mu.Unlock()
+		first.call(due)
+	}
+}
+
+type queue []*Alarm
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+func (q *queue) Push(x any) {
+	a := x.(*Alarm)
+	a.index = len(*q)
+	*q = append(*q, a)
+}
+
+func (q *queue) Pop() any {
+	old := *q
+	a := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	a.index = -1
+	return a
+}

@@ -1,0 +1,2 @@
+// Package schedule says when a job fires.
+package schedule

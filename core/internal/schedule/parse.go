@@ -1,0 +1,158 @@
+package schedule
+
+import (
+	"strings"
+)
+
+// maxExpr is more than any sensible expression needs.
+const maxExpr = 1024
+
+var descriptors = map[string]string{
+	"@yearly":   "0 0 0 1 1 ?",
+	"@annually": "0 0 0 1 1 ?",
+	"@monthly":  "0 0 0 1 * ?",
+	"@weekly":   "0 0 0 ? * SUN",
+	"@daily":    "0 0 0 * * ?",
+	"@midnight": "0 0 0 * * ?",
+	"@hourly":   "0 0 * * * ?",
+}
+
+const descriptorFix = "write @every 90s, @delay 90s, @yearly, @monthly, @weekly, @daily or @hourly"
+
+func parsePlan(text string, gap Gap, overlap Overlap) (plan, error) {
+	switch {
+	case text == "":
+		return nil, fault("cron", text, "is empty", "write for example 0/5 * * * * ? or @every 90s")
+	case len(text) > maxExpr:
+		return nil, faultf("cron", text, "", "is %d bytes long, at most %d fit", len(text), maxExpr)
+	case strings.HasPrefix(text, "TZ="), strings.HasPrefix(text, "CRON_TZ="):
+		return nil, fault("cron", text, "an expression has no zone of its own", "give the zone in timeZone")
+	}
+	words := strings.Fields(text)
+	if strings.HasPrefix(text, "@") {
+		word := strings.ToLower(words[0])
+		rest := strings.Join(words[1:], " ")
+		switch expanded, known := descriptors[word]; {
+		case word == "@every":
+			d, err := parseDuration(word, rest)
+			return rate(d), err
+		case word == "@delay":
+			d, err := parseDuration(word, rest)
+			return delay(d), err
+		case !known:
+			return nil, faultf("cron", text, descriptorFix, "%s is not known", quote(words[0]))
+		case rest != "":
+			return nil, faultf("cron", text, descriptorFix, "nothing may follow %s", word)
+		default:
+			words = strings.Fields(expanded)
+		}
+	}
+	return parseCron(words, gap, overlap)
+}
+
+func parseCron(words []string, gap Gap, overlap Overlap) (plan, error) {
+	c, err := compile(words)
+	if err != nil {
+		return nil, err
+	}
+	const everyHour = 1<<24 - 1
+	return &cronPlan{clock: c, steady: c.time.Hour == everyHour, gap: gap, overlap: overlap}, nil
+}
+
+// compile turns the fields of an expression into a clock.
+func compile(words []string) (clock, error) {
+	var c clock
+	if err := checkCount(words); err != nil {
+		return c, err
+	}
+	if err := checkDays(words); err != nil {
+		return c, err
+	}
+	if len(words) == 6 {
+		words = append(words[:6:6], "*")
+	}
+	add := []func(int){
+		seconds:    func(v int) { c.time.Second |= 1 << v },
+		minutes:    func(v int) { c.time.Minute |= 1 << v },
+		hours:      func(v int) { c.time.Hour |= 1 << v },
+		dayOfMonth: func(v int) { c.days.dom |= 1 << v },
+		month:      func(v int) { c.month |= 1 << v },
+		dayOfWeek:  func(v int) { c.days.dow |= 1 << (v - 1) },
+		year:       func(v int) { c.years[(v-firstYear)/64] |= 1 << ((v - firstYear) % 64) },
+	}
+	for i := range fields {
+		if err := fields[i].parse(words[i], &c.days, add[i]); err != nil {
+			return c, err
+		}
+	}
+	c.seal()
+	return c, nil
+}
+
+func checkCount(words []string) error {
+	text := strings.Join(words, " ")
+	const want = "Quartz has 6, seconds first, or 7 with the year"
+	switch n := len(words); {
+	case n == 6 || n == 7:
+		return nil
+	case n == 5:
+		return faultf("cron", text, suggest(words), "has 5 fields, %s", want)
+	case n == 1:
+		return faultf("cron", text, "write for example 0/5 * * * * ?", "has 1 field, %s", want)
+	default:
+		return faultf("cron", text, "no space belongs inside a field", "has %d fields, %s", n, want)
+	}
+}
+
+// suggest is the Quartz form of a five-field expression, when there is one.
+func suggest(words []string) string {
+	dom, dow := words[2], words[4]
+	switch {
+	case dom == "?" || dow == "?":
+	case dow == "*":
+		dow = "?"
+	case dom == "*":
+		dom = "?"
+	}
+	with := []string{"0", words[0], words[1], dom, words[3], fromCrontab(dow)}
+	if _, err := compile(with); err != nil {
+		return "put the seconds in front"
+	}
+	return "write " + strings.Join(with, " ")
+}
+
+// fromCrontab names the weekdays of a plain crontab field: there 1 is Monday, in
+// Quartz it is Sunday.
+func fromCrontab(dow string) string {
+	if strings.Trim(dow, "01234567,-") != "" {
+		return dow
+	}
+	var b strings.Builder
+	for _, r := range dow {
+		if r >= '0' && r <= '7' {
+			b.WriteString(weekdays[(r-'0')%7])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// checkDays requires ? in exactly one of the day fields, as Quartz does.
+func checkDays(words []string) error {
+	dom, dow := words[dayOfMonth], words[dayOfWeek]
+	fixed := append([]string(nil), words...)
+	switch {
+	case dom == "?" && dow == "?":
+		return fault("day of week", dow, "? stands in day of month already", "write * in one of them")
+	case dom == "?" || dow == "?":
+		return nil
+	case dow == "*":
+		fixed[dayOfWeek] = "?"
+	case dom == "*":
+		fixed[dayOfMonth] = "?"
+	default:
+		return fault("day of week", dow, "day of month and day of week cannot be combined", "write ? in one of them and, if both are meant, make two jobs")
+	}
+	return fault("day of week", dow, "one of day of month and day of week must be ?", "write "+clip(strings.Join(fixed, " ")))
+}

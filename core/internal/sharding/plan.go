@@ -1,0 +1,282 @@
+package sharding
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/core/internal/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A Member is an instance with a ledger.
+type Member struct {
+	ID string
+	// Live: its life exists. Eligible: it may own items.
+	Live, Eligible bool
+	Ledger         *ledger.Ledger
+	Version        registry.Version
+}
+
+// A View is all that the plan depends on.
+type View struct {
+	// Total is the sharding total count that is wanted.
+	Total int
+	// Members are all that have a ledger, in any order.
+	Members []Member
+	// Up is since when the job has had a live instance without a break: fires
+	// before it were due to nobody.
+	Up time.Time
+	// Assign maps the eligible ids to items; previous is what they own now.
+	Assign func(ids []string, total int, previous map[string][]int) map[string][]int
+}
+
+// A Move is one item's change of owner; "" is nobody.
+type Move struct {
+	Item     int
+	From, To string
+}
+
+// A Plan is the difference between what is and what should be.
+type Plan struct {
+	// Moves are the items that change owner, by item.
+	Moves []Move
+	// Waiting are the items that must end first, in the Leaving state.
+	Waiting []int
+	// Orphans ran when their owner died, with the fire that was cut.
+	Orphans map[int]time.Time
+	// Cold are items of dead owners: their fires from the given instant up to
+	// View.Up were due to nobody.
+	Cold map[int]time.Time
+	// Drop are the ids of dead members whose ledgers are empty after the moves.
+	Drop []string
+	// Surplus are items at or above the total whose nodes shall go.
+	Surplus []int
+
+	total   int
+	before  map[string]Member
+	after   map[string]*ledger.Ledger
+	records map[int]ledger.Item
+}
+
+// Empty reports whether there is nothing to write.
+func (p *Plan) Empty() bool { return len(p.changed()) == 0 && len(p.Drop) == 0 && len(p.Surplus) == 0 }
+
+// Derive compares what is with what should be.
+func Derive(v View) *Plan {
+	p := &Plan{
+		total: v.Total, Orphans: map[int]time.Time{}, Cold: map[int]time.Time{},
+		before: map[string]Member{}, after: map[string]*ledger.Ledger{}, records: map[int]ledger.Item{},
+	}
+	for _, m := range v.Members {
+		p.before[m.ID] = m
+		p.after[m.ID] = m.Ledger.Clone()
+	}
+	owners := p.takeStock(v)
+	ids := eligible(v)
+	switch {
+	case len(ids) == 0: // nobody to give anything to: all stays
+	case p.holdOthers(v):
+	default:
+		p.assign(v, ids, owners)
+	}
+	p.dropDead(v)
+	slices.SortFunc(p.Moves, func(a, b Move) int { return a.Item - b.Item })
+	slices.Sort(p.Waiting)
+	return p
+}
+
+func eligible(v View) []string {
+	var ids []string
+	for _, m := range v.Members {
+		if m.Live && m.Eligible {
+			ids = append(ids, m.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// takeStock finds each item's owner among ledgers of the wanted total, and the
+// records that items start from.
+func (p *Plan) takeStock(v View) map[int]string {
+	owners := map[int]string{}
+	var latest time.Time
+	for _, m := range v.Members {
+		for n, it := range m.Ledger.Items {
+			if !m.Live {
+				it = p.bury(v, n, it, m.Ledger.Total == v.Total)
+			}
+			if it.Through.After(latest) {
+				latest = it.Through
+			}
+			if m.Ledger.Total != v.Total {
+				continue
+			}
+			// An item stands in two ledgers only if somebody wrote one from
+			// outside; the living owner wins.
+			if other, twice := owners[n]; !twice || (m.Live && !p.before[other].Live) {
+				owners[n] = m.ID
+				p.records[n] = it
+			}
+		}
+	}
+	for n := range v.Total {
+		if _, known := p.records[n]; !known && p.otherTotals(v) {
+			p.records[n] = ledger.Item{Through: latest}
+		}
+	}
+	return owners
+}
+
+// bury returns the record that a dead owner's item starts from.
+func (p *Plan) bury(v View, n int, it ledger.Item, same bool) ledger.Item {
+	if it.Running() && same {
+		p.Orphans[n] = it.Run
+	}
+	if it.Through.Before(v.Up) && !it.Through.IsZero() {
+		if same {
+			p.Cold[n] = it.Through
+		}
+		it.Through = v.Up
+	}
+	return ledger.Item{Through: it.Through}
+}
+
+func (p *Plan) otherTotals(v View) bool {
+	return slices.ContainsFunc(v.Members, func(m Member) bool {
+		return m.Ledger.Total != v.Total && len(m.Ledger.Items) > 0
+	})
+}
+
+// holdOthers makes the living let go of items of another total. It reports
+// whether one of them still runs, so that nothing may be assigned yet.
+func (p *Plan) holdOthers(v View) bool {
+	for _, m := range v.Members {
+		if !m.Live || m.Ledger.Total == v.Total {
+			continue
+		}
+		for n, it := range m.Ledger.Items {
+			if it.Running() {
+				p.Waiting = append(p.Waiting, n)
+			}
+		}
+	}
+	if len(p.Waiting) == 0 {
+		return false
+	}
+	for _, m := range v.Members {
+		if m.Live && m.Ledger.Total != v.Total {
+			for n, it := range m.Ledger.Items {
+				it.Leaving = true
+				p.after[m.ID].Items[n] = it
+			}
+		}
+	}
+	return true
+}
+
+// assign gives every item to whom it should belong, as far as it can move now.
+func (p *Plan) assign(v View, ids []string, owners map[int]string) {
+	for id, m := range p.before {
+		if m.Ledger.Total != v.Total {
+			for n := range m.Ledger.Items {
+				if n >= v.Total {
+					p.Surplus = append(p.Surplus, n)
+				}
+			}
+			p.after[id] = ledger.New(v.Total)
+		}
+	}
+	slices.Sort(p.Surplus)
+	p.Surplus = slices.Compact(p.Surplus)
+	wanted := map[int]string{}
+	for id, items := range v.Assign(ids, v.Total, p.previous(ids, owners)) {
+		for _, n := range items {
+			wanted[n] = id
+		}
+	}
+	for n := range v.Total {
+		p.place(n, owners, wanted[n])
+	}
+}
+
+func (p *Plan) previous(ids []string, owners map[int]string) map[string][]int {
+	previous := make(map[string][]int, len(ids))
+	for n, id := range owners {
+		if m := p.before[id]; m.Live && m.Eligible {
+			previous[id] = append(previous[id], n)
+		}
+	}
+	for id := range previous {
+		slices.Sort(previous[id])
+	}
+	return previous
+}
+
+// place moves item n to the id that should own it, or makes it leave.
+func (p *Plan) place(n int, owners map[int]string, to string) {
+	from, owned := owners[n]
+	rec := p.records[n]
+	live := owned && p.before[from].Live
+	switch {
+	case to == "" || (live && from == to):
+		if live && rec.Leaving {
+			rec.Leaving = false
+			p.after[from].Items[n] = rec
+		}
+	case live && rec.Running():
+		p.Waiting = append(p.Waiting, n)
+		rec.Leaving = true
+		p.after[from].Items[n] = rec
+	default:
+		if owned {
+			delete(p.after[from].Items, n)
+		}
+		rec.Leaving = false
+		p.after[to].Items[n] = rec
+		p.Moves = append(p.Moves, Move{Item: n, From: p.formerOwner(n, from), To: to})
+	}
+}
+
+// formerOwner is from, or who owned the item of that number under another total.
+func (p *Plan) formerOwner(n int, from string) string {
+	if from != "" {
+		return from
+	}
+	for id, m := range p.before {
+		if _, had := m.Ledger.Items[n]; had {
+			return id
+		}
+	}
+	return ""
+}
+
+func (p *Plan) dropDead(v View) {
+	for _, m := range v.Members {
+		if !m.Live && len(p.after[m.ID].Items) == 0 {
+			p.Drop = append(p.Drop, m.ID)
+		}
+	}
+	slices.Sort(p.Drop)
+}
+
+// changed returns the ids, dead ones excepted that are dropped, whose ledgers differ.
+func (p *Plan) changed() []string {
+	var ids []string
+	for id, l := range p.after {
+		was := p.before[id].Ledger
+		if len(l.Items)+len(was.Items) == 0 {
+			continue // who owns nothing need not know the total
+		}
+		if l.Total != was.Total || !maps.EqualFunc(l.Items, was.Items, same) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func same(a, b ledger.Item) bool {
+	return a.Through.Equal(b.Through) && a.Run.Equal(b.Run) && a.Leaving == b.Leaving
+}

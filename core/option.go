@@ -1,0 +1,38 @@
+package core
+
+import (
+	"log/slog"
+	"time"
+)
+
+// An Option changes how a Scheduler behaves.
+type Option func(*options)
+
+type options struct {
+	log      *slog.Logger
+	listen   []Listener
+	now      func() time.Time
+	name     string
+	ip       string
+	openWait time.Duration
+}
+
+// WithLogger writes the events as log records. The default is silence.
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+
+// WithListener adds a listener of events. It may be given several times.
+func WithListener(l Listener) Option {
+	return func(o *options) { o.listen = append(o.listen, l) }
+}
+
+// WithClock replaces the wall clock by which fires come due. Timers stay real.
+func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
+
+// WithInstanceName names this process among those on its host, in the stable part
+// of the instance id. It should survive a restart of the process. The default is
+// the host's name.
+func WithInstanceName(name string) Option { return func(o *options) { o.name = name } }
+
+// WithIP sets the IPv4 address under which this server appears. The default is
+// the first address of a network interface that is up and not loopback.
+func WithIP(ip string) Option { return func(o *options) { o.ip = ip } }

@@ -1,0 +1,467 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/core/internal/alarm"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/registry"
+)
+
+const (
+	// startWait bounds Start when its context has no deadline.
+	startWait = 30 * time.Second
+	// openWait bounds one attempt to open a session.
+	openWait = 10 * time.Second
+	// stopGrace is how long Stop waits for cancelled items to return.
+	stopGrace = time.Second
+	// runPatience is how long Run lets items end by themselves.
+	runPatience = 10 * time.Second
+)
+
+// A Scheduler is this process's part in any number of jobs: one instance of
+// each, on one registry session at a time. All methods are safe for concurrent
+// use. Several schedulers may live in one process.
+type Scheduler struct {
+	reg    registry.Registry
+	opts   options
+	events *dispatcher
+	clock  *alarm.Clock
+	runs   sync.WaitGroup // functions of items
+	halt   context.Context
+	cancel context.CancelFunc
+	done   chan struct{} // closed when everything is joined
+
+	mu       sync.Mutex
+	jobs     []*job
+	started  bool
+	stopping bool
+	hurry    bool // items shall be cancelled now
+	life     *life
+	openErr  error
+
+	state signal
+}
+
+// A signal tells those who wait that the state has changed. Its lock is a leaf.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// next is closed at the next change.
+func (g *signal) next() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ch == nil {
+		g.ch = make(chan struct{})
+	}
+	return g.ch
+}
+
+func (g *signal) fire() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ch != nil {
+		close(g.ch)
+		g.ch = nil
+	}
+}
+
+// New returns a scheduler on a registry, which the caller closes after Stop.
+// It does nothing before Start.
+func New(reg registry.Registry, opts ...Option) *Scheduler {
+	s := &Scheduler{reg: reg, done: make(chan struct{})}
+	s.opts.now = time.Now
+	for _, o := range opts {
+		o(&s.opts)
+	}
+	if s.opts.ip == "" {
+		s.opts.ip = hostAddress()
+	}
+	if s.opts.name == "" {
+		s.opts.name = hostName()
+	}
+	s.halt, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Add adds a job. Its configuration is checked here: the error is a *ConfigError
+// and the scheduler is as it was before. A job that is added after Start joins
+// at once.
+func (s *Scheduler) Add(work Job, cfg JobConfig) error {
+	if err := s.validate(work, cfg); err != nil {
+		return err
+	}
+	j := &job{scheduler: s, work: work, local: cfg, limit: limitOf(cfg), running: map[int]int{}, phase: PhaseStarting}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, other := range s.jobs {
+		if other.local.Name == cfg.Name {
+			return &ConfigError{Job: cfg.Name, Field: "Name", Problem: "a job of this name was added already; give each its own"}
+		}
+	}
+	if s.stopping {
+		return fmt.Errorf("core: job %q: %w", cfg.Name, ErrStopped)
+	}
+	s.jobs = append(s.jobs, j)
+	if s.life != nil {
+		s.life.join(j)
+	}
+	return nil
+}
+
+func (s *Scheduler) validate(work Job, cfg JobConfig) error {
+	if work == nil {
+		return &ConfigError{Job: cfg.Name, Field: "Job", Problem: "is nil; give the function that does the work"}
+	}
+	if _, err := layout.New(s.reg.Namespace(), cfg.Name); err != nil {
+		return &ConfigError{Job: cfg.Name, Field: "Name", Problem: err.Error(), Err: err}
+	}
+	if cfg.Concurrency < 0 {
+		return &ConfigError{Job: cfg.Name, Field: "Concurrency", Problem: fmt.Sprintf("%d is negative; give 0 for the default, or at least 1", cfg.Concurrency)}
+	}
+	if cfg.Shards <= 0 {
+		return &ConfigError{Job: cfg.Name, Field: "Shards", Problem: fmt.Sprintf("the sharding total count is %d; give at least 1", cfg.Shards)}
+	}
+	c, err := store(cfg)
+	if err != nil {
+		return err
+	}
+	_, err = parse(cfg.Name, c)
+	return err
+}
+
+func (j *job) path() layout.Job {
+	p, _ := layout.New(j.scheduler.reg.Namespace(), j.local.Name) // checked by Add
+	return p
+}
+
+// Start opens a session and registers the jobs. It returns when each of them
+// fires or has failed; ctx bounds that wait (30 s when it has no deadline) and
+// nothing else: the scheduler runs until Stop. When the registry cannot be had in
+// time the scheduler is stopped and Start says why. When only some jobs cannot
+// run, Start returns their errors joined and the others run on.
+func (s *Scheduler) Start(ctx context.Context) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, startWait)
+		defer cancel()
+	}
+	for {
+		changed := s.state.next()
+		ready, err := s.progress()
+		if ready {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			err := s.startError(ctx)
+			return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+		}
+	}
+}
+
+func (s *Scheduler) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.stopping:
+		return fmt.Errorf("core: start: %w", ErrStopped)
+	case s.started:
+		return errors.New("core: start: the scheduler was started already")
+	}
+	s.started = true
+	s.events = newDispatcher(s.opts)
+	s.clock = alarm.New(s.opts.now, s.clockSet)
+	go s.run()
+	return nil
+}
+
+// progress reports whether every job has left PhaseStarting.
+func (s *Scheduler) progress() (ready bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.openErr; e != nil && (errors.Is(e, registry.ErrDenied) || errors.Is(e, registry.ErrClosed) || errors.Is(e, registry.ErrInvalid)) {
+		return true, fmt.Errorf("core: start: %w", e)
+	}
+	var errs []error
+	for _, j := range s.jobs {
+		j.mu.Lock()
+		phase, err := j.phase, j.err
+		j.mu.Unlock()
+		if phase == PhaseStarting {
+			return false, nil
+		}
+		errs = append(errs, err)
+	}
+	return s.life != nil, errors.Join(errs...)
+}
+
+func (s *Scheduler) startError(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life == nil {
+		return fmt.Errorf("core: start: no session with the registry: %w", errors.Join(ctx.Err(), s.openErr))
+	}
+	var late []string
+	for _, j := range s.jobs {
+		j.mu.Lock()
+		if j.phase == PhaseStarting {
+			late = append(late, j.local.Name)
+		}
+		j.mu.Unlock()
+	}
+	return fmt.Errorf("core: start: jobs not registered in time: %s: %w", strings.Join(late, ", "), ctx.Err())
+}
+
+// bump tells those who wait that the state has changed.
+func (s *Scheduler) bump() { s.state.fire() }
+
+// run is the scheduler's one goroutine over all lives.
+func (s *Scheduler) run() {
+	defer close(s.done)
+	defer s.events.close()
+	defer s.runs.Wait()
+	defer s.clock.Close()
+	var lostAt time.Time
+	for {
+		l := s.open()
+		if l == nil {
+			s.finish()
+			break
+		}
+		if !lostAt.IsZero() {
+			s.events.emit(SessionRegained{Session: l.session.ID(), Outage: time.Since(lostAt)})
+		}
+		err := s.live(l)
+		s.leaveLife()
+		if err == nil {
+			_ = l.end(ErrStopped) // what is left ends by expiry
+			s.finish()
+			break
+		}
+		lostAt = time.Now()
+		s.events.emit(SessionLost{Err: err})
+		_ = l.end(err) // it is lost; ending it at the server only hastens what comes
+	}
+}
+
+// open opens a session, however long it takes, and lets every job join. It returns
+// nil when the scheduler stops first.
+func (s *Scheduler) open() *life {
+	pause := 100 * time.Millisecond
+	for s.halt.Err() == nil {
+		l, err := s.tryOpen()
+		if err == nil {
+			s.mu.Lock()
+			s.life, s.openErr = l, nil
+			jobs := append([]*job(nil), s.jobs...)
+			for _, j := range jobs {
+				l.join(j)
+			}
+			s.mu.Unlock()
+			for _, j := range jobs {
+				j.waits("")
+			}
+			s.bump()
+			return l
+		}
+		s.mu.Lock()
+		s.openErr = err
+		jobs := append([]*job(nil), s.jobs...)
+		s.mu.Unlock()
+		s.bump()
+		for _, j := range jobs {
+			j.waits("a session with the registry")
+		}
+		sleep(s.halt, pause)
+		pause = min(2*pause, 2*time.Second)
+	}
+	return nil
+}
+
+func (s *Scheduler) tryOpen() (*life, error) {
+	ctx, cancel := context.WithTimeout(s.halt, openWait)
+	defer cancel()
+	ses, err := s.reg.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLife(s, ses)
+	if err != nil {
+		_ = ses.Close(ctx)
+		return nil, err
+	}
+	return l, nil
+}
+
+// live waits until the session is lost, which it returns, or all has ended after Stop.
+func (s *Scheduler) live(l *life) error {
+	stop := s.halt.Done()
+	for {
+		changed := s.state.next()
+		s.mu.Lock()
+		stopping, hurry := s.stopping, s.hurry
+		s.mu.Unlock()
+		if stopping {
+			stop = nil
+			for _, m := range l.all() {
+				m.pause()
+				if hurry {
+					m.stop(ErrStopped)
+				}
+			}
+			if l.quiet() {
+				return nil
+			}
+		}
+		select {
+		case <-l.session.Done():
+			return l.session.Err()
+		case <-changed:
+		case <-stop:
+		}
+	}
+}
+
+// leaveLife forgets the life; its jobs start again in the next.
+func (s *Scheduler) leaveLife() {
+	s.mu.Lock()
+	s.life = nil
+	jobs := append([]*job(nil), s.jobs...)
+	s.mu.Unlock()
+	for _, j := range jobs {
+		j.mu.Lock()
+		ended := j.phase == PhaseStopped || j.phase == PhaseFailed
+		j.mu.Unlock()
+		if !ended {
+			j.enter(PhaseStarting, nil)
+		}
+	}
+}
+
+// finish tells of the end of every job.
+func (s *Scheduler) finish() {
+	s.mu.Lock()
+	jobs := append([]*job(nil), s.jobs...)
+	s.mu.Unlock()
+	for _, j := range jobs {
+		j.mu.Lock()
+		m, ended := j.member, j.phase == PhaseStopped || j.phase == PhaseFailed
+		j.mu.Unlock()
+		if !ended && m != nil {
+			j.enter(PhaseStopped, nil)
+			s.events.emit(Stopped{Job: j.local.Name, Instance: m.id.String()})
+		}
+	}
+}
+
+// clockSet re-arms every job when the wall clock was set.
+func (s *Scheduler) clockSet(by time.Duration) {
+	s.events.emit(Warning{Problem: fmt.Sprintf("the clock was set by %v", by.Round(time.Millisecond))})
+	s.mu.Lock()
+	l := s.life
+	s.mu.Unlock()
+	if l == nil || by > 0 {
+		return // what is due now comes by itself
+	}
+	for _, m := range l.all() {
+		m.mu.Lock()
+		if m.firing {
+			m.ticked = m.now()
+			m.arm(m.ticked)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// Stop begins no more fires, waits for running items to end, records their ends
+// and leaves the registry. When ctx ends first the items' contexts are cancelled
+// with ErrStopped; those that do not return within a second are named in a
+// *RunningError. They keep what they own until they return: the session stays
+// open for them, and Stop may be called again to wait on. It is idempotent and
+// legal before Start.
+func (s *Scheduler) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.stopping
+	s.stopping = true
+	started := s.started
+	s.mu.Unlock()
+	if first {
+		s.cancel()
+		if !started {
+			close(s.done)
+		}
+		s.bump()
+	}
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	s.hurry = true
+	s.mu.Unlock()
+	s.bump()
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case <-s.done:
+		return nil
+	case <-grace.C:
+		return &RunningError{Items: s.stillRunning(), Err: context.Cause(ctx)}
+	}
+}
+
+// Done is closed when the scheduler has stopped and everything is joined.
+func (s *Scheduler) Done() <-chan struct{} { return s.done }
+
+func (s *Scheduler) stillRunning() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, j := range s.jobs {
+		for _, n := range j.runningItems() {
+			names = append(names, fmt.Sprintf("%s/%d", j.local.Name, n))
+		}
+	}
+	return names
+}
+
+// Run runs one job until ctx ends, then stops: items have 10 s to end by
+// themselves, then their contexts are cancelled. It returns why the job could not
+// run, or what Stop returns.
+func Run(ctx context.Context, reg registry.Registry, work Job, cfg JobConfig, opts ...Option) error {
+	s := New(reg, opts...)
+	if err := s.Add(work, cfg); err != nil {
+		return err
+	}
+	if err := s.Start(ctx); err != nil {
+		return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}
+	for ended := false; !ended; {
+		changed := s.state.next()
+		p := s.jobs[0].phaseNow()
+		ended = p == PhaseStopped || p == PhaseFailed || ctx.Err() != nil
+		if ended {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), runPatience)
+	defer cancel()
+	return errors.Join(s.jobError(), s.Stop(patience))
+}

@@ -38,9 +38,20 @@ public final class Golden {
         for (int i = Integer.parseInt(args[1]); i > 0; i--) {
             print(golden.expression(), golden.pick(ZONES), golden.start());
         }
+        System.exit(0); // leaves behind what hangs
     }
 
-    private static void print(String expression, String zone, String start) {
+    /** Quartz does not come back from some expressions. */
+    private static void print(String expression, String zone, String start) throws InterruptedException {
+        String[] line = new String[1];
+        Thread thread = new Thread(() -> line[0] = fires(expression, zone, start));
+        thread.setDaemon(true);
+        thread.start();
+        thread.join(3000);
+        System.out.println(line[0] != null ? line[0] : String.join("\t", expression, zone, start, "! hangs"));
+    }
+
+    private static String fires(String expression, String zone, String start) {
         List<String> out = new ArrayList<>(List.of(expression, zone, start));
         try {
             CronExpression cron = new CronExpression(expression);
@@ -53,7 +64,7 @@ public final class Golden {
         } catch (ParseException | RuntimeException e) {
             out.add("! " + String.valueOf(e.getMessage()).replaceAll("\\s+", " "));
         }
-        System.out.println(String.join("\t", out));
+        return String.join("\t", out);
     }
 
     private String start() {

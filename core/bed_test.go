@@ -1,0 +1,347 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/memory"
+)
+
+// A bed is a registry service with what a test needs to act behind its clients.
+type bed struct {
+	*testing.T
+	ns string
+	// client returns a registry on a client of its own.
+	client func(t *testing.T, ns string) registry.Registry
+	// expire ends a session at the service without telling its client.
+	expire func(sessionID string)
+	fake   bool // inside a synctest bubble
+}
+
+// onEach runs a test on every backend; on memory in fake time.
+func onEach(t *testing.T, test func(b *bed)) {
+	t.Run("memory", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := memory.NewServer(memory.Config{SessionTimeout: 2 * time.Second})
+			test(&bed{
+				T: t, ns: "shop", fake: true,
+				client: func(_ *testing.T, ns string) registry.Registry { return srv.Registry(ns) },
+				expire: func(id string) { srv.Expire(id) },
+			})
+		})
+	})
+	t.Run("etcd", func(t *testing.T) { onEtcd(t, test) })
+}
+
+var namespaces atomic.Int64
+
+func freshNamespace() string { return fmt.Sprintf("ns%d", namespaces.Add(1)) }
+
+// registry returns a gated client, which the test's end closes.
+func (b *bed) registry() *gate {
+	g := &gate{Registry: b.client(b.T, b.ns)}
+	b.Cleanup(func() { _ = g.Registry.Close() })
+	return g
+}
+
+// until waits for cond, by polling, for at most 30 s.
+func (b *bed) until(what string, cond func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !cond(); {
+		if time.Now().After(deadline) {
+			require.FailNow(b, "still not: "+what)
+		}
+		pause(5 * time.Millisecond)
+	}
+}
+
+// pause is the interval of bounded polling, and fake time in a bubble.
+func pause(d time.Duration) { <-time.After(d) }
+
+// A gate is a registry whose commits a test can decide on, and which it can cut.
+type gate struct {
+	registry.Registry
+	mu    sync.Mutex
+	fate  func(ops []registry.Op) fate
+	cut   atomic.Bool
+	calls atomic.Int64
+	log   []string
+	late  sync.WaitGroup
+}
+
+type fate int
+
+const (
+	deliver fate = iota
+	answerLost
+	requestLost
+	appliedLate
+)
+
+func (g *gate) decide(f func(ops []registry.Op) fate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fate = f
+}
+
+// Open implements registry.Registry.
+func (g *gate) Open(ctx context.Context) (registry.Session, error) {
+	if g.cut.Load() {
+		<-ctx.Done()
+		return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, ctx.Err())
+	}
+	s, err := g.Registry.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &gated{Session: s, g: g}, nil
+}
+
+type gated struct {
+	registry.Session
+	g *gate
+}
+
+func (s *gated) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	s.g.calls.Add(1)
+	s.g.mu.Lock()
+	f := deliver
+	if s.g.fate != nil {
+		f = s.g.fate(ops)
+	}
+	s.g.log = append(s.g.log, fmt.Sprintf("commit of %d", len(ops)))
+	s.g.mu.Unlock()
+	if s.g.cut.Load() {
+		<-ctx.Done()
+		return 0, fmt.Errorf("%w: %w", registry.ErrUncertain, ctx.Err())
+	}
+	switch f {
+	case answerLost:
+		_, _ = s.Session.Commit(ctx, ops...)
+	case requestLost:
+	case appliedLate:
+		s.g.late.Go(func() {
+			pause(3 * time.Second)
+			_, _ = s.Session.Commit(context.WithoutCancel(ctx), ops...)
+		})
+	default:
+		return s.Session.Commit(ctx, ops...)
+	}
+	return 0, fmt.Errorf("%w: by the test", registry.ErrUncertain)
+}
+
+func (s *gated) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	s.g.calls.Add(1)
+	if s.g.cut.Load() {
+		<-ctx.Done()
+		return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, ctx.Err())
+	}
+	return s.Session.Get(ctx, paths...)
+}
+
+func (s *gated) Children(ctx context.Context, path string) ([]string, error) {
+	s.g.calls.Add(1)
+	if s.g.cut.Load() {
+		<-ctx.Done()
+		return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, ctx.Err())
+	}
+	return s.Session.Children(ctx, path)
+}
+
+// A witness sees every run of a job, over all instances.
+type witness struct {
+	mu      sync.Mutex
+	runs    map[string][]core.Shard // by due and item
+	active  map[int]int
+	overlap []string
+	fences  map[int]registry.Revision
+	hold    func(ctx context.Context, s core.Shard) error
+}
+
+func newWitness() *witness {
+	return &witness{runs: map[string][]core.Shard{}, active: map[int]int{}, fences: map[int]registry.Revision{}}
+}
+
+// Run implements core.Job.
+func (w *witness) Run(ctx context.Context, s core.Shard) error {
+	w.mu.Lock()
+	key := fmt.Sprintf("%s/%d", s.Due.UTC().Format("15:04:05.000"), s.Item)
+	w.runs[key] = append(w.runs[key], s)
+	if w.active[s.Item]++; w.active[s.Item] > 1 {
+		w.overlap = append(w.overlap, key)
+	}
+	if s.Fence != 0 && s.Fence <= w.fences[s.Item] {
+		w.overlap = append(w.overlap, "fence of "+key)
+	}
+	w.fences[s.Item] = max(w.fences[s.Item], s.Fence)
+	hold := w.hold
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		w.active[s.Item]--
+		w.mu.Unlock()
+	}()
+	if hold != nil {
+		return hold(ctx, s)
+	}
+	return nil
+}
+
+func (w *witness) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, r := range w.runs {
+		n += len(r)
+	}
+	return n
+}
+
+// doubled returns the fires of items that ran more than once.
+func (w *witness) doubled() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var keys []string
+	for k, r := range w.runs {
+		if len(r) > 1 {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return append(keys, w.overlap...)
+}
+
+// missing returns the fires that an item did not run, between its first and its last.
+func (w *witness) missing(items int, period time.Duration) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ran := map[int]map[int64]bool{}
+	for _, r := range w.runs {
+		if ran[r[0].Item] == nil {
+			ran[r[0].Item] = map[int64]bool{}
+		}
+		ran[r[0].Item][r[0].Due.UnixNano()] = true
+	}
+	var keys []string
+	for n := range items {
+		dues := slices.Sorted(maps.Keys(ran[n]))
+		if len(dues) == 0 {
+			keys = append(keys, fmt.Sprintf("item %d never ran", n))
+			continue
+		}
+		for due := dues[0]; due < dues[len(dues)-1]; due += int64(period) {
+			if !ran[n][due] {
+				keys = append(keys, fmt.Sprintf("%s/%d", time.Unix(0, due).UTC().Format("15:04:05.000"), n))
+			}
+		}
+	}
+	return keys
+}
+
+// An instance is a scheduler of the test with the events it told.
+type instance struct {
+	*core.Scheduler
+	gate *gate
+	mu   sync.Mutex
+	seen []core.Event
+}
+
+// start starts a scheduler with one job and stops it at the end of the test.
+func (b *bed) start(name string, work core.Job, cfg core.JobConfig, opts ...core.Option) *instance {
+	b.Helper()
+	in := b.prepare(name, work, cfg, opts...)
+	require.NoError(b, in.Start(b.Context()))
+	return in
+}
+
+func (b *bed) prepare(name string, work core.Job, cfg core.JobConfig, opts ...core.Option) *instance {
+	in := &instance{gate: b.registry()}
+	opts = append([]core.Option{
+		core.WithInstanceName(name), core.WithIP("127.0.0.1"),
+		core.WithListener(func(e core.Event) {
+			in.mu.Lock()
+			defer in.mu.Unlock()
+			in.seen = append(in.seen, e)
+		}),
+	}, opts...)
+	in.Scheduler = core.New(in.gate, opts...)
+	require.NoError(b, in.Add(work, cfg))
+	b.Cleanup(func() { in.stop(b) })
+	return in
+}
+
+func (in *instance) stop(b *bed) {
+	in.gate.cut.Store(false)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	require.NoError(b, in.Stop(ctx))
+	in.gate.late.Wait()
+}
+
+func (in *instance) job() core.JobState { return in.State().Jobs[0] }
+
+func (in *instance) events(match func(core.Event) bool) []core.Event {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var found []core.Event
+	for _, e := range in.seen {
+		if match(e) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func (in *instance) told() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var b strings.Builder
+	for _, e := range in.seen {
+		fmt.Fprintf(&b, "%T%+v\n", e, e)
+	}
+	return b.String()
+}
+
+// crash cuts the instance off and ends its session at the service: to all others
+// it is dead, and it does not know yet.
+func (b *bed) crash(in *instance) {
+	id := in.State().Session
+	in.gate.cut.Store(true)
+	b.expire(id)
+}
+
+// settled reports whether the instances together own every item once.
+func settled(total int, ins ...*instance) bool {
+	var all []int
+	for _, in := range ins {
+		st := in.job()
+		if st.Total != total {
+			if len(st.Items) > 0 {
+				return false
+			}
+		}
+		all = append(all, st.Items...)
+	}
+	slices.Sort(all)
+	if len(all) != total {
+		return false
+	}
+	for i, n := range all {
+		if i != n {
+			return false
+		}
+	}
+	return true
+}

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,7 +43,10 @@ func onEach(t *testing.T, test func(b *bed)) {
 			})
 		})
 	})
-	t.Run("etcd", func(t *testing.T) { onEtcd(t, test) })
+	t.Run("etcd", func(t *testing.T) {
+		t.Parallel()
+		onEtcd(t, test)
+	})
 }
 
 var namespaces atomic.Int64
@@ -158,6 +162,69 @@ func (s *gated) Children(ctx context.Context, path string) ([]string, error) {
 		return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, ctx.Err())
 	}
 	return s.Session.Children(ctx, path)
+}
+
+// open opens a session past the gate, for the test itself.
+func (b *bed) open(in *instance) registry.Session {
+	b.Helper()
+	ses, err := in.gate.Registry.Open(b.Context())
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = ses.Close(ctx)
+	})
+	return ses
+}
+
+// set creates or replaces a node.
+func (b *bed) set(in *instance, path, value string) {
+	b.Helper()
+	ses := b.open(in)
+	_, err := ses.Commit(b.Context(), registry.Set(path, []byte(value), registry.AnyVersion))
+	if errors.Is(err, registry.ErrNotFound) {
+		_, err = ses.Commit(b.Context(), registry.Create(path, []byte(value)))
+	}
+	require.NoError(b, err)
+}
+
+func (b *bed) remove(in *instance, path string) {
+	b.Helper()
+	_, err := b.open(in).Commit(b.Context(), registry.Delete(path, registry.AnyVersion))
+	require.NoError(b, err)
+}
+
+// setConfig edits the configuration in the registry as an operator would.
+func (b *bed) setConfig(in *instance, old, new string) {
+	b.Helper()
+	path := b.path(in, "config")
+	nodes, err := b.open(in).Get(b.Context(), path)
+	require.NoError(b, err)
+	require.Contains(b, string(nodes[0].Value), old)
+	b.set(in, path, strings.Replace(string(nodes[0].Value), old, new, 1))
+}
+
+// path is a node below the instance's only job.
+func (b *bed) path(in *instance, below string) string {
+	return "/" + b.ns + "/" + in.job().Name + "/" + below
+}
+
+// of returns the events of one type.
+func of[E core.Event](in *instance) []E {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var found []E
+	for _, e := range in.seen {
+		if e, ok := e.(E); ok {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// skips returns what was skipped for a reason.
+func skips(in *instance, why core.SkipReason) []core.ItemsSkipped {
+	return slices.DeleteFunc(of[core.ItemsSkipped](in), func(e core.ItemsSkipped) bool { return e.Reason != why })
 }
 
 // A witness sees every run of a job, over all instances.
@@ -291,18 +358,6 @@ func (in *instance) stop(b *bed) {
 }
 
 func (in *instance) job() core.JobState { return in.State().Jobs[0] }
-
-func (in *instance) events(match func(core.Event) bool) []core.Event {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	var found []core.Event
-	for _, e := range in.seen {
-		if match(e) {
-			found = append(found, e)
-		}
-	}
-	return found
-}
 
 func (in *instance) told() string {
 	in.mu.Lock()

@@ -34,4 +34,3 @@ func onEtcd(t *testing.T, test func(b *bed)) {
 		},
 	})
 }
-

@@ -61,10 +61,74 @@ func (m *member) tick(due time.Time) {
 		m.tickDelayed()
 		return
 	}
-	m.ticked = due
-	m.arm(due)
-	m.offer(due)
+	// The first fire and those that a late alarm or a clock set forward has made
+	// due since: they are offered together, so that few of many are made up.
+	late := m.between(due, m.now())
+	m.ticked = late.last(due)
+	m.arm(m.ticked)
+	if late.dropped > 0 {
+		m.offerDropped(due, late)
+	} else {
+		m.offer(due)
+	}
+	for _, t := range late.recent {
+		m.offer(t)
+	}
 	m.launch()
+}
+
+// missed are fires that came due together.
+type missed struct {
+	recent      []time.Time // the latest, at most makeUpLimit
+	dropped     int         // how many are older
+	lastDropped time.Time
+}
+
+func (f missed) last(otherwise time.Time) time.Time {
+	if len(f.recent) == 0 {
+		return otherwise
+	}
+	return f.recent[len(f.recent)-1]
+}
+
+// countLimit bounds the fires that are counted one by one: past it a count is a
+// lower bound.
+const countLimit = 100_000
+
+// between returns the fires after one instant up to another.
+func (m *member) between(after, upTo time.Time) (f missed) {
+	for t := after; ; {
+		next, ok := m.set.schedule.Next(t)
+		if !ok || next.After(upTo) {
+			return f
+		}
+		if f.dropped == countLimit {
+			if last, ok := m.set.schedule.Prev(upTo.Add(1), next); ok {
+				next = last
+			}
+		}
+		t = next
+		if f.recent = append(f.recent, next); len(f.recent) > makeUpLimit {
+			f.lastDropped, f.dropped = f.recent[0], f.dropped+1
+			f.recent = f.recent[1:]
+		}
+	}
+}
+
+// offerDropped tells every item that could have run of fires that are too many.
+func (m *member) offerDropped(first time.Time, f missed) {
+	var items []int
+	for _, n := range m.numbers() {
+		if it := m.items[n]; it.known && !m.held(it) && it.through.Before(f.lastDropped) {
+			it.through = f.lastDropped
+			items = append(items, n)
+		}
+	}
+	if len(items) > 0 {
+		e := skipped(m.name(), items, f.lastDropped, SkipMissed, "since "+first.String())
+		e.Count = f.dropped + 1
+		m.emit(e)
+	}
 }
 
 // arm sets the alarm to the first fire after t.
@@ -151,26 +215,24 @@ func (m *member) catchUp(it *item) {
 		m.armDelayed()
 		return
 	}
-	missed := 0
-	var last time.Time
-	for t := it.through; ; {
-		next, ok := m.set.schedule.Next(t)
-		if !ok || next.After(m.ticked) {
-			break
-		}
-		t, last = next, next
-		if it.disabled || !m.serverEnabled {
-			missed++
-			it.through = t
-		} else {
-			m.enqueue(it, t)
-		}
+	f := m.between(it.through, m.ticked)
+	if len(f.recent) == 0 {
+		return
 	}
-	if missed > 0 {
-		e := skipped(m.name(), []int{it.number}, last, SkipDisabled, "")
-		e.Count = missed
+	why, count, last := SkipMissed, f.dropped, f.lastDropped
+	if it.disabled || !m.serverEnabled {
+		why, count, last = SkipDisabled, f.dropped+len(f.recent), f.last(last)
+		f.recent = nil
+	}
+	if count > 0 {
+		it.through = last
+		e := skipped(m.name(), []int{it.number}, last, why, "")
+		e.Count = count
 		m.emit(e)
-		m.account([]int{it.number}, it.through)
+		m.account([]int{it.number}, last)
+	}
+	for _, t := range f.recent {
+		m.enqueue(it, t)
 	}
 }
 

@@ -477,24 +477,22 @@ func (m *member) pause() {
 // leave ends this instance alone, after what runs has ended.
 func (m *member) leave(ctx context.Context) error {
 	m.pause()
-	if !m.quiet() {
-		return nil // Ended pokes again
-	}
+	id := m.id.String()
 	m.mu.Lock()
 	at, led, leader := m.stage, m.led, m.leader
 	m.mu.Unlock()
 	if at == stageLeft {
 		return nil
 	}
-	id := m.id.String()
-	ops := []registry.Op{registry.Delete(m.path.Life(id), registry.AnyVersion)}
 	if led {
-		ops = append(ops, registry.Delete(m.path.Term(), registry.AnyVersion))
+		if err := m.abdicate(ctx, leader == id); err != nil {
+			return err
+		}
 	}
-	if leader == id {
-		ops = append(ops, registry.Delete(m.path.Leader(), registry.AnyVersion))
+	if !m.quiet() {
+		return nil // Ended pokes again
 	}
-	_, err := m.life.session.Commit(ctx, ops...)
+	_, err := m.life.session.Commit(ctx, registry.Delete(m.path.Life(id), registry.AnyVersion))
 	if err != nil && !errors.Is(err, registry.ErrNotFound) {
 		return err
 	}

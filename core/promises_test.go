@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -114,8 +113,8 @@ func TestAStaleMemberRunsNothing(t *testing.T) {
 				require.False(b, s.Instance == stale && s.Due.After(gone), "%s ran under a dead life", key)
 			}
 		}
-		require.NotEmpty(b, a.events(func(e core.Event) bool { _, ok := e.(core.SessionLost); return ok }))
-		require.NotEmpty(b, a.events(func(e core.Event) bool { _, ok := e.(core.SessionRegained); return ok }))
+		require.NotEmpty(b, of[core.SessionLost](a))
+		require.NotEmpty(b, of[core.SessionRegained](a))
 	})
 }
 
@@ -270,37 +269,4 @@ func TestAChangedTotalWaitsForRunningItems(t *testing.T) {
 		c.stop(b)
 		require.Empty(b, w.overlap)
 	})
-}
-
-// setConfig edits the configuration in the registry as an operator would.
-func (b *bed) setConfig(in *instance, old, new string) {
-	ses, err := in.gate.Registry.Open(b.Context())
-	require.NoError(b, err)
-	defer ses.Close(context.WithoutCancel(b.Context()))
-	path := "/" + b.ns + "/" + in.job().Name + "/config"
-	nodes, err := ses.Get(b.Context(), path)
-	require.NoError(b, err)
-	require.Contains(b, string(nodes[0].Value), old)
-	_, err = ses.Commit(b.Context(), registry.Set(path, []byte(strings.Replace(string(nodes[0].Value), old, new, 1)), nodes[0].Version))
-	require.NoError(b, err)
-}
-
-// set creates or replaces a node.
-func (b *bed) set(in *instance, path, value string) {
-	ses, err := in.gate.Registry.Open(b.Context())
-	require.NoError(b, err)
-	defer ses.Close(context.WithoutCancel(b.Context()))
-	_, err = ses.Commit(b.Context(), registry.Set(path, []byte(value), registry.AnyVersion))
-	if errors.Is(err, registry.ErrNotFound) {
-		_, err = ses.Commit(b.Context(), registry.Create(path, []byte(value)))
-	}
-	require.NoError(b, err)
-}
-
-func (b *bed) remove(in *instance, path string) {
-	ses, err := in.gate.Registry.Open(b.Context())
-	require.NoError(b, err)
-	defer ses.Close(context.WithoutCancel(b.Context()))
-	_, err = ses.Commit(b.Context(), registry.Delete(path, registry.AnyVersion))
-	require.NoError(b, err)
 }

@@ -36,11 +36,12 @@ func faultf(field, value, fix, format string, args ...any) *ParseError {
 	return fault(field, value, fmt.Sprintf(format, args...), fix)
 }
 
-const longest = 60
+// maxShown bounds the user's text in a message, in bytes.
+const maxShown = 60
 
 func clip(s string) string {
-	if len(s) > longest {
-		return s[:longest] + "..."
+	if len(s) > maxShown {
+		return s[:maxShown] + "..."
 	}
 	return s
 }

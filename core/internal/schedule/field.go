@@ -50,12 +50,14 @@ func (f *field) parse(text string, d *days, add func(int)) error {
 		return nil
 	}
 	for part := range strings.SplitSeq(strings.ToUpper(text), ",") {
-		if done, err := f.parseSpecial(part, text, d); err != nil {
-			return err
-		} else if done {
-			continue
+		if part == "" {
+			return f.fault(text, "an entry of the list is empty")
 		}
-		if err := f.parsePlain(part, text, add); err != nil {
+		done, err := f.parseSpecial(part, text, d)
+		if err == nil && !done {
+			err = f.parsePlain(part, text, add)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -159,12 +161,16 @@ func (f *field) parseMonthDay(part, text string, d *days) (bool, error) {
 		}
 		return true, nil
 	}
-	if s, weekday := strings.CutSuffix(part, "W"); weekday {
-		v, err := f.value(s, text)
-		d.nearest |= 1 << v
-		return true, err
+	s, weekday := strings.CutSuffix(part, "W")
+	if !weekday {
+		return false, nil
 	}
-	return false, nil
+	v, ok := number(s)
+	if !ok || v < f.min || v > f.max {
+		return false, f.fault(text, "%s before W is not one day of 1-31", shown(s))
+	}
+	d.nearest |= 1 << v
+	return true, nil
 }
 
 func (f *field) parseWeekDay(part, text string, d *days) (bool, error) {

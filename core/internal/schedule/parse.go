@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxExpr is more than any sensible expression needs.
@@ -20,34 +22,52 @@ var descriptors = map[string]string{
 const descriptorFix = "write @every 90s, @delay 90s, @yearly, @monthly, @weekly, @daily or @hourly"
 
 func parsePlan(text string, gap Gap, overlap Overlap) (plan, error) {
-	switch {
-	case text == "":
-		return nil, fault("cron", text, "is empty", "write for example 0/5 * * * * ? or @every 90s")
-	case len(text) > maxExpr:
-		return nil, faultf("cron", text, "", "is %d bytes long, at most %d fit", len(text), maxExpr)
-	case strings.HasPrefix(text, "TZ="), strings.HasPrefix(text, "CRON_TZ="):
-		return nil, fault("cron", text, "an expression has no zone of its own", "give the zone in timeZone")
+	if err := checkText(text); err != nil {
+		return nil, err
 	}
 	words := strings.Fields(text)
 	if strings.HasPrefix(text, "@") {
-		word := strings.ToLower(words[0])
-		rest := strings.Join(words[1:], " ")
-		switch expanded, known := descriptors[word]; {
-		case word == "@every":
-			d, err := parseDuration(word, rest)
-			return rate(d), err
-		case word == "@delay":
-			d, err := parseDuration(word, rest)
-			return delay(d), err
-		case !known:
-			return nil, faultf("cron", text, descriptorFix, "%s is not known", quote(words[0]))
-		case rest != "":
-			return nil, faultf("cron", text, descriptorFix, "nothing may follow %s", word)
-		default:
-			words = strings.Fields(expanded)
-		}
+		return parseDescriptor(words, gap, overlap)
 	}
 	return parseCron(words, gap, overlap)
+}
+
+// checkText refuses what cannot be split into fields.
+func checkText(text string) error {
+	switch {
+	case text == "":
+		return fault("cron", text, "is empty", "write for example 0/5 * * * * ? or @every 90s")
+	case len(text) > maxExpr:
+		return faultf("cron", text, "", "is %d bytes long, at most %d fit", len(text), maxExpr)
+	case strings.HasPrefix(text, "TZ="), strings.HasPrefix(text, "CRON_TZ="):
+		return fault("cron", text, "an expression has no zone of its own", "give the zone in timeZone")
+	}
+	for _, r := range text {
+		if r >= utf8.RuneSelf {
+			return faultf("cron", text, "write plain ASCII", "holds the character %+q", r)
+		}
+	}
+	return nil
+}
+
+func parseDescriptor(words []string, gap Gap, overlap Overlap) (plan, error) {
+	word, rest := strings.ToLower(words[0]), strings.Join(words[1:], " ")
+	switch word {
+	case "@every":
+		d, err := parseDuration(word, rest)
+		return rate(d), err
+	case "@delay":
+		d, err := parseDuration(word, rest)
+		return delay(d), err
+	}
+	expanded, known := descriptors[word]
+	switch {
+	case !known:
+		return nil, faultf("cron", words[0], descriptorFix, "%s is not known", quote(words[0]))
+	case rest != "":
+		return nil, faultf("cron", word+" "+rest, descriptorFix, "nothing may follow %s", word)
+	}
+	return parseCron(strings.Fields(expanded), gap, overlap)
 }
 
 func parseCron(words []string, gap Gap, overlap Overlap) (plan, error) {
@@ -141,18 +161,28 @@ func fromCrontab(dow string) string {
 // checkDays requires ? in exactly one of the day fields, as Quartz does.
 func checkDays(words []string) error {
 	dom, dow := words[dayOfMonth], words[dayOfWeek]
-	fixed := append([]string(nil), words...)
+	const name, fix = "day of week", "write ? in one of them"
 	switch {
 	case dom == "?" && dow == "?":
-		return fault("day of week", dow, "? stands in day of month already", "write * in one of them")
+		return fault(name, dow, "? stands in day of month already", "write * in one of them")
 	case dom == "?" || dow == "?":
 		return nil
-	case dow == "*":
-		fixed[dayOfWeek] = "?"
-	case dom == "*":
-		fixed[dayOfMonth] = "?"
-	default:
-		return fault("day of week", dow, "day of month and day of week cannot be combined", "write ? in one of them and, if both are meant, make two jobs")
+	case strings.Contains(dom, "?"):
+		return fault("day of month", dom, "? must stand alone", "")
+	case strings.Contains(dow, "?"):
+		return fault(name, dow, "? must stand alone", "")
+	case dom != "*" && dow != "*":
+		return fault(name, dow, "day of month and day of week cannot be combined", fix+"; if both are meant, make two jobs")
 	}
-	return fault("day of week", dow, "one of day of month and day of week must be ?", "write "+clip(strings.Join(fixed, " ")))
+	fixed := slices.Clone(words)
+	if dow == "*" {
+		fixed[dayOfWeek] = "?"
+	} else {
+		fixed[dayOfMonth] = "?"
+	}
+	const problem = "one of day of month and day of week must be ?"
+	if _, err := compile(fixed); err != nil {
+		return fault(name, dow, problem, fix)
+	}
+	return fault(name, dow, problem, "write "+strings.Join(fixed, " "))
 }

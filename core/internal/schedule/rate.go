@@ -1,18 +1,17 @@
 package schedule
 
 import (
-	"strings"
 	"time"
 )
 
 const (
 	// shortest keeps a typing error from turning a process into a busy loop.
 	shortest = 10 * time.Millisecond
-	// longestRate is ten years: beyond it a unit was mistaken.
-	longestRate = 87600 * time.Hour
+	// longest is ten years: beyond it a unit was mistaken.
+	longest = 87600 * time.Hour
 )
 
-// lastInstant ends every schedule: no zone shows 2099 any more.
+// Every schedule keeps to the years that Quartz knows.
 var (
 	firstInstant = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 	lastInstant  = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -48,12 +47,12 @@ func parseDuration(word, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, fault("cron", word, word+" needs a duration", fix)
 	}
-	d, err := time.ParseDuration(strings.TrimPrefix(text, "+"))
+	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
 		return 0, faultf("cron", word+" "+text, fix+"; a day is 24h", "%s %s is not a duration", word, quote(text))
-	case d < shortest || d > longestRate:
-		return 0, faultf("cron", word+" "+text, fix, "%s %s is not in 10ms..87600h", word, clip(text))
+	case d < shortest || d > longest:
+		return 0, faultf("cron", word+" "+text, fix, "%s %s is not in 10ms-87600h", word, clip(text))
 	}
 	return d, nil
 }

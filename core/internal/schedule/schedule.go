@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -65,10 +66,10 @@ func Parse(c Config) (*Schedule, error) {
 		return nil, err
 	}
 	if c.Gap > SkipGap {
-		return nil, fault("gap", "", "is neither RunAfterGap nor SkipGap", "")
+		return nil, faultf("gap", strconv.Itoa(int(c.Gap)), "", "%d is neither RunAfterGap nor SkipGap", c.Gap)
 	}
 	if c.Overlap > Both {
-		return nil, fault("overlap", "", "is neither FirstOnly nor Both", "")
+		return nil, faultf("overlap", strconv.Itoa(int(c.Overlap)), "", "%d is neither FirstOnly nor Both", c.Overlap)
 	}
 	text := strings.TrimSpace(c.Expr)
 	p, err := parsePlan(text, c.Gap, c.Overlap)

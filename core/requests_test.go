@@ -1,0 +1,110 @@
+package core_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/etcd"
+	"github.com/elasticron/elasticron/registry/memory"
+)
+
+// onMemory starts one instance in a bubble and returns its server.
+func onMemory(t *testing.T, cfg core.JobConfig, test func(b *bed, srv *memory.Server, in *instance, w *witness)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := memory.NewServer(memory.Config{})
+		b := &bed{T: t, ns: "shop", fake: true,
+			client: func(_ *testing.T, ns string) registry.Registry { return srv.Registry(ns) }}
+		w := newWitness()
+		in := b.start("a", w, cfg)
+		b.until("settled", func() bool { return settled(cfg.Shards, in) })
+		synctest.Wait()
+		test(b, srv, in, w)
+	})
+}
+
+func TestAFireIsTwoCommitsAndNoRead(t *testing.T) {
+	// 38 items and the two fixed operations are what fits a portable commit.
+	for _, c := range []struct{ shards, commits int }{{1, 2}, {8, 2}, {38, 2}, {39, 4}, {100, 6}} {
+		cfg := core.JobConfig{Name: "hello", Cron: "0/10 * * * * ?", Shards: c.shards, Concurrency: 1000}
+		onMemory(t, cfg, func(b *bed, srv *memory.Server, in *instance, w *witness) {
+			srv.ResetRequests()
+			pause(time.Minute)
+			synctest.Wait()
+			got := srv.Requests()
+			require.Equal(b, 6*c.shards, w.count())
+			require.Equal(b, 6*c.commits, got.Commit, "%d items", c.shards)
+			require.Zero(b, got.Get+got.Children+got.Sync+got.WatchAdd, "reads of %d items", c.shards)
+		})
+	}
+}
+
+func TestAnIdleJobCostsNothingButTheHeartbeat(t *testing.T) {
+	cfg := core.JobConfig{Name: "idle", Cron: "0 0 0 1 1 ? 2099", Shards: 8, ReconcileInterval: -1}
+	onMemory(t, cfg, func(b *bed, srv *memory.Server, _ *instance, _ *witness) {
+		srv.ResetRequests()
+		pause(24 * time.Hour)
+		got := srv.Requests()
+		heartbeats := got.Heartbeat
+		got.Heartbeat = 0
+		require.Equal(b, memory.Counts{}, got)
+		require.InDelta(b, float64(24*time.Hour/(1500*time.Millisecond)), heartbeats, 2)
+	})
+}
+
+func TestMonitoringOffCostsNothing(t *testing.T) {
+	cfg := core.JobConfig{Name: "loose", Cron: "* * * * * ?", Shards: 8, MonitorOff: true, ReconcileInterval: -1}
+	onMemory(t, cfg, func(b *bed, srv *memory.Server, _ *instance, w *witness) {
+		srv.ResetRequests()
+		pause(time.Hour)
+		got := srv.Requests()
+		got.Heartbeat = 0
+		require.Equal(b, memory.Counts{}, got)
+		require.GreaterOrEqual(b, w.count(), 8*3599)
+	})
+}
+
+func TestReconciliationIsTwoReads(t *testing.T) {
+	cfg := core.JobConfig{Name: "idle", Cron: "0 0 0 1 1 ? 2099", Shards: 8}
+	onMemory(t, cfg, func(b *bed, srv *memory.Server, _ *instance, _ *witness) {
+		srv.ResetRequests()
+		pause(time.Hour + time.Second)
+		got := srv.Requests()
+		got.Heartbeat = 0
+		require.Equal(b, memory.Counts{Get: 6, Children: 12}, got, "six reconciliations: ledgers, their values, the items' nodes")
+	})
+}
+
+func TestAFireOnEtcdIsTwoTxnsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	cluster := testbed.StartEtcd(t, testbed.Options{})
+	way := cluster.Client()
+	b := &bed{T: t, ns: freshNamespace(), client: func(t *testing.T, ns string) registry.Registry {
+		reg, err := etcd.Open(t.Context(), etcd.Config{Endpoints: way.Endpoints(), Namespace: ns, DialOptions: way.DialOptions()})
+		require.NoError(t, err)
+		return reg
+	}}
+	w := newWitness()
+	cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 8, Concurrency: 8, ReconcileInterval: -1}
+	in := b.start("a", w, cfg)
+	b.until("it runs", func() bool { return settled(8, in) && w.count() >= 8 && len(in.job().Running) == 0 })
+	b.until("the fire is recorded", func() bool { return len(of[core.FireEnded](in)) >= 1 })
+	way.Requests()
+	fires := len(of[core.FireEnded](in))
+	b.until("three more fires", func() bool { return len(of[core.FireEnded](in)) >= fires+3 })
+	// The end of the third may be under way: the count is settled by stopping.
+	in.stop(b)
+	ran := len(of[core.FireEnded](in)) - fires
+	got := way.Requests()
+	t.Logf("%d fires: %v", ran, got)
+	txns := got["/etcdserverpb.KV/Txn"]
+	require.GreaterOrEqual(t, txns, 2*ran)
+	require.LessOrEqual(t, txns, 2*ran+1, "the end of the fire before may fall into the count")
+	require.Zero(t, got["/etcdserverpb.KV/Range"])
+	require.Zero(t, got["/etcdserverpb.Watch/Watch"])
+}

@@ -112,6 +112,9 @@ func (m *member) step() {
 	if m.life.ctx.Err() != nil || errors.Is(err, registry.ErrSessionLost) {
 		return // the life's owner sees Done
 	}
+	if errors.Is(err, registry.ErrInvalid) {
+		err = &ConfigError{Job: m.name(), Field: "configuration", Problem: "the registry cannot hold it: " + err.Error(), Err: err}
+	}
 	if errors.Is(err, ErrConfig) {
 		m.fail(err)
 		return

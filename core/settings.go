@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/schedule"
@@ -111,7 +110,7 @@ func parse(job string, c layout.Config) (settings, error) {
 	}
 	if s.schedule, err = schedule.Parse(sc); err != nil {
 		field := "Cron"
-		if p := (*schedule.ParseError)(nil); errors.As(err, &p) && strings.EqualFold(p.Field, "zone") {
+		if p := (*schedule.ParseError)(nil); errors.As(err, &p) && p.Field == "timeZone" {
 			field = "TimeZone"
 		}
 		return wrong(field, err.Error(), err)
@@ -151,6 +150,9 @@ func overlapOf(policy string) (schedule.Overlap, error) {
 	return 0, fmt.Errorf(`%q is not a policy; use "first" or "both"`, policy)
 }
 
+// notOurs are fields in which two configurations may differ without meaning to us.
+var notOurs = []string{"Overwrite", "OldThreadPoolKey", "JobExtraConfigurations"}
+
 // differences names the fields in which two stored configurations differ.
 func differences(a, b layout.Config) []string {
 	var names []string
@@ -160,7 +162,7 @@ func differences(a, b layout.Config) []string {
 		if (x.Kind() == reflect.Map || x.Kind() == reflect.Slice) && x.Len()+y.Len() == 0 {
 			continue
 		}
-		if f.Name != "Overwrite" && f.Name != "OldThreadPoolKey" && !reflect.DeepEqual(x.Interface(), y.Interface()) {
+		if !slices.Contains(notOurs, f.Name) && !reflect.DeepEqual(x.Interface(), y.Interface()) {
 			names = append(names, f.Name)
 		}
 	}

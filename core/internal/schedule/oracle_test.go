@@ -170,7 +170,7 @@ func (d *dial) reading(at time.Time) bool {
 }
 
 // fires looks at every second in (start, end]. The policies are taken from what
-// the clock on the wall has shown since a day before start.
+// the clock on the wall has shown since four hours before start.
 func (o *oracle) fires(c Config, loc *time.Location, start, end time.Time) []time.Time {
 	steady := true
 	for h := range 24 {
@@ -182,7 +182,7 @@ func (o *oracle) fires(c Config, loc *time.Location, start, end time.Time) []tim
 	}
 	var out []time.Time
 	d := &dial{oracle: o}
-	before := start.Add(-26 * time.Hour)
+	before := start.Add(-4 * time.Hour)
 	latest, shown := wall(before), wall(before)
 	for at := before.Add(time.Second); !at.After(end); at = at.Add(time.Second) {
 		now := wall(at)

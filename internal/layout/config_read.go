@@ -1,0 +1,224 @@
+package layout
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+const (
+	keyExtra   = "jobExtraConfigurations"
+	keyPool    = "jobExecutorThreadPoolSizeProviderType"
+	keyOldPool = "jobExecutorServiceHandlerType"
+)
+
+var (
+	stringFields = map[string]func(*Config) *string{
+		"cron":                    func(c *Config) *string { return &c.Cron },
+		"description":             func(c *Config) *string { return &c.Description },
+		"jobErrorHandlerType":     func(c *Config) *string { return &c.JobErrorHandlerType },
+		keyPool:                   func(c *Config) *string { return &c.JobExecutorThreadPoolSizeProviderType },
+		"jobName":                 func(c *Config) *string { return &c.JobName },
+		"jobParameter":            func(c *Config) *string { return &c.JobParameter },
+		"jobShardingStrategyType": func(c *Config) *string { return &c.JobShardingStrategyType },
+		"label":                   func(c *Config) *string { return &c.Label },
+		"shardingItemParameters":  func(c *Config) *string { return &c.ShardingItemParameters },
+		"timeZone":                func(c *Config) *string { return &c.TimeZone },
+	}
+	boolFields = map[string]func(*Config) *bool{
+		"disabled":         func(c *Config) *bool { return &c.Disabled },
+		"failover":         func(c *Config) *bool { return &c.Failover },
+		"misfire":          func(c *Config) *bool { return &c.Misfire },
+		"monitorExecution": func(c *Config) *bool { return &c.MonitorExecution },
+		"overwrite":        func(c *Config) *bool { return &c.Overwrite },
+		"staticSharding":   func(c *Config) *bool { return &c.StaticSharding },
+	}
+	intFields = map[string]func(*Config) *int{
+		"maxTimeDiffSeconds":       func(c *Config) *int { return &c.MaxTimeDiffSeconds },
+		"reconcileIntervalMinutes": func(c *Config) *int { return &c.ReconcileIntervalMinutes },
+		"shardingTotalCount":       func(c *Config) *int { return &c.ShardingTotalCount },
+	}
+)
+
+// UnmarshalConfig is the function UnmarshalConfig; it also demands that the
+// configuration is this job's.
+func (j Job) UnmarshalConfig(data []byte) (Config, error) {
+	c, err := UnmarshalConfig(data)
+	if err != nil {
+		return Config{}, err
+	}
+	if c.JobName != j.name {
+		return Config{}, &FieldError{Field: "jobName", Problem: fmt.Sprintf("is %q in the configuration of %q; set it to the name of the job's node", c.JobName, j.name)}
+	}
+	return c, nil
+}
+
+// UnmarshalConfig reads what MarshalConfig, ElasticJob 3.0.0 to 3.0.5 and its
+// console wrote: YAML 1.1 under all its keys, with tags of classes, and the JSON
+// of ElasticJob 2, of which it takes what has a meaning here. Keys that are
+// absent get the zero value, maxTimeDiffSeconds -1.
+//
+// The error is a *FieldError with the line: not YAML, an unknown key, a value of
+// the wrong type, a name or a total that cannot be.
+func UnmarshalConfig(data []byte) (Config, error) {
+	root, err := parseMapping(data)
+	if err != nil {
+		return Config{}, err
+	}
+	r := configReader{data: data, root: root, config: Config{MaxTimeDiffSeconds: -1}}
+	if err := r.read(); err != nil {
+		return Config{}, err
+	}
+	if err := r.config.validate(); err != nil {
+		if field := (*FieldError)(nil); errors.As(err, &field) {
+			field.Line = r.lines[field.Field]
+		}
+		return Config{}, err
+	}
+	return r.config, nil
+}
+
+// parseMapping returns the mapping that data holds. The parser's own words are
+// dropped: they can repeat a secret.
+func parseMapping(data []byte) (*yaml.Node, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, &FieldError{Field: "config", Problem: "is empty, want YAML; write the job's configuration"}
+	}
+	var doc yaml.Node
+	if err := yaml.Load(data, &doc); err != nil {
+		return nil, &FieldError{Field: "config", Line: errorLine(err), Problem: "is not one YAML document; correct its syntax (quote a value that begins with * & ! % @ or holds \": \")"}
+	}
+	root := &doc
+	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
+		root = root.Content[0]
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, &FieldError{Field: "config", Line: root.Line, Problem: "is not a mapping, want one line for each key, such as \"cron: '0/5 * * * * ?'\""}
+	}
+	return root, nil
+}
+
+func errorLine(err error) int {
+	var load *yaml.LoadError
+	if errors.As(err, &load) {
+		return load.Mark.Line
+	}
+	return 0
+}
+
+type configReader struct {
+	data    []byte
+	root    *yaml.Node
+	config  Config
+	oldPool string
+	lines   map[string]int // of the keys seen
+}
+
+func (r *configReader) read() error {
+	r.lines = map[string]int{}
+	for i := 0; i+1 < len(r.root.Content); i += 2 {
+		key, value := r.root.Content[i], resolveAlias(r.root.Content[i+1])
+		if key.Kind != yaml.ScalarNode {
+			return &FieldError{Field: "config", Line: key.Line, Problem: "has a key that is not text"}
+		}
+		if r.lines[key.Value] != 0 {
+			return &FieldError{Field: clip(key.Value), Line: key.Line, Problem: "is given twice; leave one"}
+		}
+		r.lines[key.Value] = key.Line
+		if err := r.field(key, value, i); err != nil {
+			return err
+		}
+	}
+	if r.config.JobExecutorThreadPoolSizeProviderType == "" && r.oldPool != "" {
+		r.config.JobExecutorThreadPoolSizeProviderType = r.oldPool
+		r.config.OldThreadPoolKey = true
+	}
+	return nil
+}
+
+func (r *configReader) field(key, value *yaml.Node, index int) (err error) {
+	name := key.Value
+	if field, ok := stringFields[name]; ok {
+		*field(&r.config), err = readString(name, value)
+		return err
+	}
+	if field, ok := boolFields[name]; ok {
+		*field(&r.config), err = readBool(name, value)
+		return err
+	}
+	if field, ok := intFields[name]; ok {
+		*field(&r.config), err = readInt(name, value)
+		return err
+	}
+	switch name {
+	case keyOldPool:
+		r.oldPool, err = readString(name, value)
+	case "jobListenerTypes":
+		r.config.JobListenerTypes, err = readList(name, value)
+	case "props":
+		err = r.readProps(value)
+	case keyExtra:
+		r.config.JobExtraConfigurations, err = r.readExtra(index)
+	default:
+		err = r.version2(key, value)
+	}
+	return err
+}
+
+func resolveAlias(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode && n.Alias != nil {
+		n = n.Alias
+	}
+	return n
+}
+
+// version2 reads the keys that only ElasticJob 2 wrote, in JSON. What names Java
+// classes or ports of no meaning here is dropped.
+func (r *configReader) version2(key, value *yaml.Node) error {
+	name := key.Value
+	unknown := wrong(clip(name), key, "is not a key of the configuration; correct or remove it")
+	if r.root.Style&yaml.FlowStyle == 0 {
+		return unknown
+	}
+	switch name {
+	case "jobClass", "jobType", "jobProperties", "monitorPort":
+		return nil
+	case "streamingProcess":
+		streaming, err := readBool(name, value)
+		if err == nil && streaming {
+			r.setProp("streaming.process", "true")
+		}
+		return err
+	case "scriptCommandLine":
+		command, err := readString(name, value)
+		if err == nil && command != "" {
+			r.setProp("script.command.line", command)
+		}
+		return err
+	case "jobShardingStrategyClass":
+		class, err := readString(name, value)
+		if err != nil {
+			return err
+		}
+		return r.strategyClass(class, value)
+	}
+	return unknown
+}
+
+func (r *configReader) strategyClass(class string, n *yaml.Node) error {
+	switch class[strings.LastIndexByte(class, '.')+1:] {
+	case "":
+	case "AverageAllocationJobShardingStrategy":
+		r.config.JobShardingStrategyType = "AVG_ALLOCATION"
+	case "OdevitySortByNameJobShardingStrategy":
+		r.config.JobShardingStrategyType = "ODEVITY"
+	case "RotateServerByNameJobShardingStrategy":
+		r.config.JobShardingStrategyType = "ROUND_ROBIN"
+	default:
+		return wrong("jobShardingStrategyClass", n, "is the Java class %s, which has no type here; register a strategy and set jobShardingStrategyType instead", clip(class))
+	}
+	return nil
+}

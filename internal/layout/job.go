@@ -1,0 +1,279 @@
+package layout
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// OwnNamespace is the root of Elasticron's own state. No job may live in it.
+const OwnNamespace = "elasticron"
+
+const (
+	// maxJobName is the length of one segment.
+	maxJobName = 255
+	// maxOwnRoot leaves room, in a path of 2048 bytes, for the longest path
+	// below a root: a directory and one segment of 255 bytes.
+	maxOwnRoot = 1700
+)
+
+// A Job knows the paths of one job. Its methods do no I/O and are safe for
+// concurrent use. It is small: pass it by value. The zero value is of no use;
+// New makes one.
+type Job struct {
+	namespace string
+	name      string
+	root      string // /{namespace}/{name}
+	own       string // /elasticron/{namespace}/{name}
+	items     string // /{namespace}/{name}/sharding/
+}
+
+// New returns the layout of a job. The namespace has one or more segments
+// ("shop", "team/shop") and is not "elasticron" nor below it. The job's name is
+// one segment of at most 255 bytes and holds no "@-@". Both are of the
+// characters that registry.ValidatePath allows. The error is a *FieldError that
+// names "namespace" or "jobName".
+//
+// A namespace must not be the path of another job: nothing here can see that.
+func New(namespace, job string) (Job, error) {
+	if err := ValidateNamespace(namespace); err != nil {
+		return Job{}, err
+	}
+	if err := validateJobName(job); err != nil {
+		return Job{}, err
+	}
+	own := "/" + OwnNamespace + "/" + namespace + "/" + job
+	if len(own) > maxOwnRoot {
+		return Job{}, &FieldError{Field: "namespace", Problem: fmt.Sprintf("is too long: with the job's name it has %d bytes, at most %d fit", len(own), maxOwnRoot)}
+	}
+	root := own[len(OwnNamespace)+1:]
+	return Job{namespace: namespace, name: job, root: root, own: own, items: root + "/sharding/"}, nil
+}
+
+// ValidateNamespace reports, as a *FieldError, why jobs cannot live in a
+// namespace.
+func ValidateNamespace(namespace string) error {
+	problem := ""
+	switch {
+	case namespace == "":
+		problem = `is empty; give the registry's URL a path, for example "/shop"`
+	case strings.HasPrefix(namespace, "/") || strings.HasSuffix(namespace, "/"):
+		problem = fmt.Sprintf(`is %q; leave out the "/" at its ends`, namespace)
+	case namespace == OwnNamespace || strings.HasPrefix(namespace, OwnNamespace+"/"):
+		problem = `must not be "elasticron" nor below it, where Elasticron keeps its own state; choose another`
+	default:
+		if err := registry.ValidatePath("/" + namespace); err != nil {
+			return &FieldError{Field: "namespace", Problem: "cannot be a path", Err: err}
+		}
+		return nil
+	}
+	return &FieldError{Field: "namespace", Problem: problem}
+}
+
+func validateJobName(job string) error {
+	problem := ""
+	switch {
+	case job == "":
+		problem = "is empty; give the job a name"
+	case strings.Contains(job, "/"):
+		problem = fmt.Sprintf(`is %q; a job's name is one segment of a path: use "-" or "." instead of "/"`, job)
+	case len(job) > maxJobName:
+		problem = fmt.Sprintf("has %d bytes, at most %d fit; shorten it", len(job), maxJobName)
+	case strings.Contains(job, idSeparator) || strings.HasSuffix(job, "@-"):
+		problem = fmt.Sprintf(`is %q; it must not hold "@-@" nor end with "@-", which separate the parts of a task id`, job)
+	default:
+		if err := registry.ValidatePath("/" + job); err != nil {
+			return &FieldError{Field: "jobName", Problem: "cannot be a segment of a path", Err: err}
+		}
+		return nil
+	}
+	return &FieldError{Field: "jobName", Problem: problem}
+}
+
+// Namespace is the namespace that New was given.
+func (j Job) Namespace() string { return j.namespace }
+
+// Name is the job's name.
+func (j Job) Name() string { return j.name }
+
+// NamespaceRoot is the directory of all jobs of the namespace. Every child of it
+// is a job: nothing else may be put there.
+func (j Job) NamespaceRoot() string { return j.root[:len(j.namespace)+1] }
+
+// Root is the job's own directory. Its value is left empty: a Java member
+// refuses to start when it finds any text there but its own class name.
+func (j Job) Root() string { return j.root }
+
+// Config holds the configuration: MarshalConfig, UnmarshalConfig.
+func (j Job) Config() string { return j.root + "/config" }
+
+// Servers is the directory of servers, one child for each address.
+func (j Job) Servers() string { return j.root + "/servers" }
+
+// Server says whether the instances at an IPv4 address may have items:
+// ServerStatus, ServerEnabled.
+func (j Job) Server(ip string) string { return j.root + "/servers/" + ip }
+
+// Instances is the directory of live instances, one ephemeral child for each id.
+func (j Job) Instances() string { return j.root + "/instances" }
+
+// Instance is ephemeral: MarshalInstance, UnmarshalInstance.
+func (j Job) Instance(id string) string { return j.root + "/instances/" + id }
+
+// LeaderRoot is the directory of everything that members agree on.
+func (j Job) LeaderRoot() string { return j.root + "/leader" }
+
+// LeaderElection is the directory of the leader's node and its latch.
+func (j Job) LeaderElection() string { return j.root + "/leader/election" }
+
+// Leader is ephemeral and holds the leader's instance id.
+func (j Job) Leader() string { return j.root + "/leader/election/instance" }
+
+// ElectionLatch is the latch under which Leader is created.
+func (j Job) ElectionLatch() string { return j.root + "/leader/election/latch" }
+
+// ShardingState is the directory of Necessary and Processing.
+func (j Job) ShardingState() string { return j.root + "/leader/sharding" }
+
+// Necessary is persistent; it exists while items must be assigned anew. Only the
+// leader creates it.
+func (j Job) Necessary() string { return j.root + "/leader/sharding/necessary" }
+
+// Processing is ephemeral; it exists while the leader assigns.
+func (j Job) Processing() string { return j.root + "/leader/sharding/processing" }
+
+// FailoverRoot is the directory of the failover queue and its latch.
+func (j Job) FailoverRoot() string { return j.root + "/leader/failover" }
+
+// FailoverItems is the failover queue, one child for each orphaned item.
+func (j Job) FailoverItems() string { return j.root + "/leader/failover/items" }
+
+// FailoverItem is persistent; item waits for a taker.
+func (j Job) FailoverItem(item int) string {
+	return j.root + "/leader/failover/items/" + strconv.Itoa(item)
+}
+
+// FailoverLatch is the latch under which an orphan is taken.
+func (j Job) FailoverLatch() string { return j.root + "/leader/failover/latch" }
+
+// Sharding is the directory of items, one child for each.
+func (j Job) Sharding() string { return j.items[:len(j.items)-1] }
+
+// Item is the directory of one item.
+func (j Job) Item(item int) string { return j.items + strconv.Itoa(item) }
+
+// ItemInstance holds the id of the instance that item is assigned to.
+func (j Job) ItemInstance(item int) string { return j.items + strconv.Itoa(item) + "/instance" }
+
+// Running exists while item runs and holds the id of who runs it. It is
+// persistent when the configuration has failover, ephemeral otherwise.
+func (j Job) Running(item int) string { return j.items + strconv.Itoa(item) + "/running" }
+
+// Misfire exists when a fire of item was missed.
+func (j Job) Misfire(item int) string { return j.items + strconv.Itoa(item) + "/misfire" }
+
+// Disabled exists when item must not be run. People create it.
+func (j Job) Disabled(item int) string { return j.items + strconv.Itoa(item) + "/disabled" }
+
+// Failover is ephemeral and holds the id of the instance that took item.
+func (j Job) Failover(item int) string { return j.items + strconv.Itoa(item) + "/failover" }
+
+// Failovering is Failover's persistent twin, for when the taker crashes too.
+func (j Job) Failovering(item int) string { return j.items + strconv.Itoa(item) + "/failovering" }
+
+// GuaranteeRoot is the directory of the once-only listeners' nodes.
+func (j Job) GuaranteeRoot() string { return j.root + "/guarantee" }
+
+// GuaranteeStarted is the directory of items that have started.
+func (j Job) GuaranteeStarted() string { return j.root + "/guarantee/started" }
+
+// GuaranteeStartedItem says that item has started.
+func (j Job) GuaranteeStartedItem(item int) string {
+	return j.root + "/guarantee/started/" + strconv.Itoa(item)
+}
+
+// GuaranteeStartedLatch is the latch of who acts for all when all have started.
+func (j Job) GuaranteeStartedLatch() string { return j.root + "/guarantee/started-latch" }
+
+// GuaranteeCompleted is the directory of items that have ended.
+func (j Job) GuaranteeCompleted() string { return j.root + "/guarantee/completed" }
+
+// GuaranteeCompletedItem says that item has ended.
+func (j Job) GuaranteeCompletedItem(item int) string {
+	return j.root + "/guarantee/completed/" + strconv.Itoa(item)
+}
+
+// GuaranteeCompletedLatch is the latch of who acts for all when all have ended.
+func (j Job) GuaranteeCompletedLatch() string { return j.root + "/guarantee/completed-latch" }
+
+// Trigger is the directory of requests to run now.
+func (j Job) Trigger() string { return j.root + "/trigger" }
+
+// TriggerInstance asks one instance to run its items now. It deletes the node
+// first, then runs.
+func (j Job) TriggerInstance(id string) string { return j.root + "/trigger/" + id }
+
+// SystemTime is written by Java members to learn the service's clock.
+func (j Job) SystemTime() string { return j.root + "/systemTime/current" }
+
+// NextInstanceIP is ephemeral and holds the address of the server whose turn it
+// is, for a job of one item with the strategy SINGLE_SHARDING_BALANCE.
+func (j Job) NextInstanceIP() string { return j.root + "/next-job-instance-ip" }
+
+// OwnRoot is the directory of Elasticron's own state of the job. It stands
+// beside the namespace, where Java members do not look.
+func (j Job) OwnRoot() string { return j.own }
+
+// Lives is the directory of lives.
+func (j Job) Lives() string { return j.own + "/lives" }
+
+// Life is ephemeral; it exists as long as the life of an instance.
+func (j Job) Life(id string) string { return j.own + "/lives/" + id }
+
+// Ledgers is the directory of ledgers.
+func (j Job) Ledgers() string { return j.own + "/ledgers" }
+
+// Ledger is persistent: the items of one instance and their last fires.
+func (j Job) Ledger(id string) string { return j.own + "/ledgers/" + id }
+
+// Term is ephemeral; every commit of the leader checks it.
+func (j Job) Term() string { return j.own + "/term" }
+
+// Scaffold returns the persistent nodes that a new job needs, without its
+// configuration, parents first. Create those that are missing, with empty
+// values.
+func (j Job) Scaffold() []string {
+	paths := lineage(j.root)
+	paths = append(paths,
+		j.Servers(), j.Instances(),
+		j.LeaderRoot(), j.LeaderElection(), j.ShardingState(), j.FailoverRoot(), j.FailoverItems(),
+		j.Sharding(), j.Trigger())
+	paths = append(paths, lineage(j.own)...)
+	return append(paths, j.Lives(), j.Ledgers())
+}
+
+// lineage returns the paths from the top to path itself.
+func lineage(path string) []string {
+	var paths []string
+	for i := 1; i < len(path); {
+		next := strings.IndexByte(path[i:], '/')
+		if next < 0 {
+			break
+		}
+		paths = append(paths, path[:i+next])
+		i += next + 1
+	}
+	return append(paths, path)
+}
+
+// ParseItem reads the name of an item's node. It is false for anything but a
+// decimal number without sign or leading zeros.
+func ParseItem(name string) (item int, ok bool) {
+	n, err := strconv.ParseInt(name, 10, 32)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != name {
+		return 0, false
+	}
+	return int(n), true
+}

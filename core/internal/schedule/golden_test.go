@@ -24,7 +24,7 @@ func TestQuartz(t *testing.T) {
 	for _, line := range golden {
 		part := strings.Split(line, "\t")
 		key := strings.Join(part[:3], "\t")
-		diff := cmp.Diff(withinYears(part[3:]), answer(t, part[0], part[1], part[2], len(part)-3))
+		diff := cmp.Diff(withinYears(t, part[3:], part[1]), answer(t, part[0], part[1], part[2], len(part)-3))
 		if _, listed := differences[key]; listed {
 			differences[key] = true
 			require.NotEmpty(t, diff, "%s is listed as a difference and is none", key)
@@ -45,12 +45,14 @@ func lines(t *testing.T, file string) []string {
 }
 
 // withinYears ends Quartz's fires with 2099 and its errors with the mark.
-func withinYears(fires []string) []string {
+func withinYears(t *testing.T, fires []string, zone string) []string {
 	if strings.HasPrefix(fires[0], "!") {
 		return []string{"!"}
 	}
+	z, err := parseZone(zone)
+	require.NoError(t, err)
 	for i, at := range fires {
-		if at != "end" && at > "2100-01-02" {
+		if at != "end" && instant(t, at).In(z.loc).Year() > 2099 {
 			return append(fires[:i:i], "end")
 		}
 	}

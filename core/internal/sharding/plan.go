@@ -121,8 +121,13 @@ func (p *Plan) takeStock(v View) map[int]string {
 			}
 		}
 	}
+	// An item without a record starts where the job stands: after the latest fire
+	// of the others, or when the job came up.
+	if latest.IsZero() {
+		latest = v.Up
+	}
 	for n := range v.Total {
-		if _, known := p.records[n]; !known && p.otherTotals(v) {
+		if _, known := p.records[n]; !known {
 			p.records[n] = ledger.Item{Through: latest}
 		}
 	}
@@ -141,12 +146,6 @@ func (p *Plan) bury(v View, n int, it ledger.Item, same bool) ledger.Item {
 		it.Through = v.Up
 	}
 	return ledger.Item{Through: it.Through}
-}
-
-func (p *Plan) otherTotals(v View) bool {
-	return slices.ContainsFunc(v.Members, func(m Member) bool {
-		return m.Ledger.Total != v.Total && len(m.Ledger.Items) > 0
-	})
 }
 
 // holdOthers makes the living let go of items of another total. It reports

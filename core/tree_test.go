@@ -1,0 +1,84 @@
+package core_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/registry"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// The tree that a fixed scenario leaves is the same on every backend: nothing in
+// core depends on one.
+func TestTheKeyTreeIsTheSameOnEveryBackend(t *testing.T) {
+	onEach(t, func(b *bed) {
+		cfg := core.JobConfig{
+			Name: "report", Cron: "0 0 2 * * ?", TimeZone: "Asia/Shanghai", Shards: 3, Param: "daily",
+			Params: map[int]string{0: "north", 1: "south"}, Description: "the example of the golden tree",
+		}
+		a := b.start("a", newWitness(), cfg)
+		c := b.start("c", newWitness(), cfg, core.WithIP("127.0.0.2"))
+		b.until("shared", func() bool { return settled(3, a, c) && len(a.job().Items) >= 1 && len(c.job().Items) >= 1 })
+		b.set(a, b.path(a, "sharding/1/disabled"), "")
+		ses := b.open(a)
+		var tree string
+		b.until("one member leads", func() bool {
+			tree = normal(b, walk(b, ses, "/"), a, c)
+			return strings.Contains(tree, "/term E")
+		})
+		golden := "testdata/tree.golden"
+		if *update {
+			require.NoError(b, os.WriteFile(golden, []byte(tree), 0o644))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(b, err)
+		require.Empty(b, cmp.Diff(string(want), tree))
+	})
+}
+
+// walk writes one line for each node below path.
+func walk(b *bed, ses registry.Session, path string) string {
+	var out strings.Builder
+	names, err := ses.Children(b.Context(), path)
+	require.NoError(b, err)
+	for _, name := range names {
+		child := strings.TrimSuffix(path, "/") + "/" + name
+		nodes, err := ses.Get(b.Context(), child)
+		require.NoError(b, err)
+		mark := "P"
+		if nodes[0].Ephemeral {
+			mark = "E"
+		}
+		fmt.Fprintf(&out, "%s %s %q\n", child, mark, nodes[0].Value)
+		out.WriteString(walk(b, ses, child))
+	}
+	return out.String()
+}
+
+var stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
+
+// normal replaces what differs from run to run: namespace, lives, times, and
+// which of the two leads.
+func normal(b *bed, tree string, ins ...*instance) string {
+	tree = strings.ReplaceAll(tree, "/"+b.ns, "/NS")
+	leader := ins[0].job().Leader
+	for _, in := range ins {
+		id := in.job().Instance
+		stable := id[:strings.LastIndex(id, "-")]
+		tree = strings.ReplaceAll(tree, id, stable+"-LIFE")
+		if id == leader {
+			tree = strings.ReplaceAll(tree, fmt.Sprintf("/leader/election/instance E %q", stable+"-LIFE"), `/leader/election/instance E "LEADER"`)
+			tree = strings.ReplaceAll(tree, fmt.Sprintf("/term E %q", stable+"-LIFE"), `/term E "LEADER"`)
+		}
+	}
+	return stamps.ReplaceAllString(tree, "TIME")
+}

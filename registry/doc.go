@@ -17,7 +17,9 @@
 //
 // Paths are absolute and strict, as in ZooKeeper: the parent of a node exists,
 // an ephemeral node has no children, a node with children cannot be deleted.
-// Only [EnsurePath] and locks make parents. The root "/" always exists; it can
+// Only [EnsurePath] and locks make parents. A directory that another client made
+// may vanish by itself when it is empty (ZooKeeper's containers), so that Create
+// may meet ErrNoParent at any time. The root "/" always exists; it can
 // be listed and watched, never written. [ValidatePath] has the rules of a path.
 //
 // # Guarantees

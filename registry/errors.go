@@ -22,7 +22,12 @@ var (
 	ErrInvalid = errors.New("invalid request")
 	// ErrUnavailable: the service could not be reached or could not serve; nothing was applied.
 	ErrUnavailable = errors.New("registry unavailable")
-	// ErrUncertain: a Commit was applied, was not, or will be later. Never retried by an adapter.
+	// ErrUncertain: a Commit was applied, was not, or will be later. Never retried
+	// by an adapter. It is settled by a conflicting write that is answered: applied,
+	// or refused with ErrVersion. Conflicting means: after it, a version that the
+	// uncertain commit named, or an absence that it needed, has passed for good. A
+	// commit that checks nothing but existence cannot be settled by a Set, and a node
+	// that is deleted and created again settles nothing.
 	ErrUncertain = errors.New("outcome unknown")
 	// ErrSessionLost: the session has ended, by loss or by Close. Every call of a Session and of what came from it.
 	ErrSessionLost = errors.New("session lost")

@@ -41,7 +41,9 @@ func (k OpKind) String() string {
 
 // An Op is one operation of a Commit. Its fields are exported for adapters;
 // users build it with Check, Create, CreateEphemeral, Set and Delete. An adapter
-// must not change Value and must not keep it after Commit has returned.
+// must not change Value and must not keep it after Commit has returned. A Version
+// beyond what the service can hold matches no node (ErrVersion); an adapter never
+// truncates it.
 type Op struct {
 	Kind    OpKind
 	Path    string

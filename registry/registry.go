@@ -50,12 +50,16 @@ type Store interface {
 	// applied. ErrInvalid says that the ops were refused before anything was
 	// sent (Limits, paths, duplicates, none at all). ErrUnavailable says that
 	// they were not applied. ErrUncertain says that nobody knows, and that it may
-	// still happen. A context that has ended before anything was sent is
-	// returned as its plain error.
+	// still happen. A commit in flight when the session is lost fails with an error
+	// that is both ErrUncertain and ErrSessionLost; one that was not sent is
+	// ErrSessionLost alone. A context that has ended before anything was sent is
+	// returned as its plain error. If several reasons hold for one operation,
+	// ErrVersion comes after ErrDenied and ErrNotFound, and before ErrNotEmpty.
 	//
 	// The Revision is that of the commit, and is the Modified of every node it
-	// wrote. It is known only when ops hold a Set (a ZooKeeper multi returns a
-	// revision through nothing else); otherwise an adapter may return 0.
+	// wrote. It is known when ops hold a Set; otherwise an adapter may return 0 (a
+	// ZooKeeper multi returns a revision through nothing else). Failed commits and
+	// Sync may use revisions up: they rise, they do not count.
 	Commit(ctx context.Context, ops ...Op) (Revision, error)
 
 	// Watch returns a Watcher with no targets. ctx bounds the call, not the
@@ -88,7 +92,8 @@ type Session interface {
 
 	// Deadline is the earliest instant at which somebody else could own what this
 	// session owns: the send time of the last acknowledged heartbeat plus the
-	// timeout less a margin. It carries a monotonic reading; compare it with
+	// timeout that the service granted, less a margin. A reconnect within the
+	// session is a heartbeat. It carries a monotonic reading; compare it with
 	// time.Now. It does not go back. Nothing owned may be used past it.
 	Deadline() time.Time
 
@@ -99,8 +104,8 @@ type Session interface {
 	Err() error
 
 	// Close ends the session at the service, so that its ephemeral nodes vanish
-	// at once, and joins its goroutines. On a lost session it still tries to end
-	// it at the service. It waits for the service no longer than ctx; the error
+	// at once, and joins its goroutines. On a session that is lost or cut off
+	// it still tries once to end it at the service. It waits for the service no longer than ctx; the error
 	// then says that the nodes vanish only by expiry. It is idempotent.
 	Close(ctx context.Context) error
 }

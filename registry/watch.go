@@ -26,7 +26,8 @@ func (s Scope) String() string {
 // absence, for Children every child), then Synced, then changes. Changes may be
 // coalesced: a slow consumer sees fewer of them and memory stays proportional to
 // the number of nodes. Per path, Modified never goes back, and the last state
-// always arrives: after reconnects, restarts of the service and loss of its
+// always arrives, and a node that was reported gone does not come back with the
+// same Created: after reconnects, restarts of the service and loss of its
 // history too. A node that was deleted and created again may arrive as one event
 // with a new Created. Order over different paths is not promised.
 type Watcher interface {
@@ -43,8 +44,9 @@ type Watcher interface {
 	// The slice belongs to the caller.
 	Next(ctx context.Context) ([]Event, error)
 
-	// Close ends the watcher and frees what it holds, here and at the service.
-	// It is idempotent.
+	// Close ends the watcher and frees what it holds here. What the service keeps
+	// for it is freed at once, by its next change, or with the session, as the
+	// adapter says; so after Remove. It is idempotent.
 	Close() error
 }
 

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func parse(t testing.TB, c Config) *Schedule {
-	t.Helper()
+// parse also takes a *rapid.T.
+func parse(t require.TestingT, c Config) *Schedule {
 	s, err := Parse(c)
 	require.NoError(t, err, "%+v", c)
 	return s

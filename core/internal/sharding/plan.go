@@ -27,7 +27,8 @@ type View struct {
 	// Up is since when the job has had a live instance without a break: fires
 	// before it were due to nobody.
 	Up time.Time
-	// Assign maps the eligible ids to items; previous is what they own now.
+	// Assign maps the eligible ids to items; previous is what all ids own now, the
+	// dead and the disabled included.
 	Assign func(ids []string, total int, previous map[string][]int) map[string][]int
 }
 
@@ -190,7 +191,7 @@ func (p *Plan) assign(v View, ids []string, owners map[int]string) {
 	slices.Sort(p.Surplus)
 	p.Surplus = slices.Compact(p.Surplus)
 	wanted := map[int]string{}
-	for id, items := range v.Assign(ids, v.Total, p.previous(ids, owners)) {
+	for id, items := range v.Assign(ids, v.Total, p.previous(owners)) {
 		for _, n := range items {
 			wanted[n] = id
 		}
@@ -200,12 +201,12 @@ func (p *Plan) assign(v View, ids []string, owners map[int]string) {
 	}
 }
 
-func (p *Plan) previous(ids []string, owners map[int]string) map[string][]int {
-	previous := make(map[string][]int, len(ids))
+// previous is who owns what, the dead included: one of them may be back under a
+// new id.
+func (p *Plan) previous(owners map[int]string) map[string][]int {
+	previous := map[string][]int{}
 	for n, id := range owners {
-		if m := p.before[id]; m.Live && m.Eligible {
-			previous[id] = append(previous[id], n)
-		}
+		previous[id] = append(previous[id], n)
 	}
 	for id := range previous {
 		slices.Sort(previous[id])

@@ -413,14 +413,21 @@ func (s *Scheduler) Stop(ctx context.Context) error {
 	s.hurry = true
 	s.mu.Unlock()
 	s.bump()
-	grace := time.NewTimer(stopGrace)
-	defer grace.Stop()
-	select {
-	case <-s.done:
-		return nil
-	case <-grace.C:
-		return &RunningError{Items: s.stillRunning(), Err: context.Cause(ctx)}
+	// Cancelled items have a moment to return; once they have, only the registry is
+	// waited for, and every request to it is bounded.
+	for _, wait := range []time.Duration{stopGrace, 2 * closeWait} {
+		timer := time.NewTimer(wait)
+		select {
+		case <-s.done:
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		if items := s.stillRunning(); len(items) > 0 {
+			return &RunningError{Items: items, Err: context.Cause(ctx)}
+		}
 	}
+	return fmt.Errorf("core: stop: the registry does not answer; what this instance owns is freed when its session expires: %w", context.Cause(ctx))
 }
 
 // Done is closed when the scheduler has stopped and everything is joined.

@@ -26,17 +26,22 @@ type clock struct {
 	years [3]uint64 // bit y-1970
 	// last matching reading, or never; filled by seal.
 	last int64
-	// morning and evening are the first and the last matching second of any
-	// matching day; filled by seal. Most expressions fire once a day, and then
-	// nothing is left to search.
-	morning, evening int64
+	// spans bound the matches within a minute, an hour and a day; filled by seal.
+	spans [3]span
 }
+
+// A span says where in every stretch of length seconds a match can be at all. Most
+// expressions name one time of day; the spans alone find it.
+type span struct{ length, first, last int64 }
 
 // seal computes what next needs to give up at once.
 func (c *clock) seal() {
 	c.time.Location = time.UTC
-	c.morning = secondOfDay(bits.TrailingZeros64, c.time)
-	c.evening = secondOfDay(func(set uint64) int { return bits.Len64(set) - 1 }, c.time)
+	first := timeOfDay(bits.TrailingZeros64, c.time)
+	last := timeOfDay(func(set uint64) int { return bits.Len64(set) - 1 }, c.time)
+	for i, length := range [...]int64{60, 60 * 60, day} {
+		c.spans[i] = span{length, first % length, last % length}
+	}
 	c.last = never
 	for year := lastYear; year >= firstYear; year-- {
 		for month := time.December; c.hasYear(year) && month >= time.January; month-- {
@@ -44,14 +49,15 @@ func (c *clock) seal() {
 				continue
 			}
 			if mask := c.days.in(year, month); mask != 0 {
-				c.last = reading(year, month, bits.Len32(mask)-1) + c.evening
+				c.last = reading(year, month, bits.Len32(mask)-1) + last
 				return
 			}
 		}
 	}
 }
 
-func secondOfDay(pick func(set uint64) int, s cron.SpecSchedule) int64 {
+// timeOfDay is the second of the day with the picked value of every field.
+func timeOfDay(pick func(set uint64) int, s cron.SpecSchedule) int64 {
 	return int64(pick(s.Hour)*3600 + pick(s.Minute)*60 + pick(s.Second))
 }
 
@@ -60,17 +66,27 @@ func (c *clock) next(from int64) (int64, bool) {
 	if from > c.last {
 		return 0, false
 	}
-	from = max(from, 0)
-	if rest := from % day; rest > c.evening {
-		from += day - rest
-	}
+	from = c.advance(max(from, 0))
 	year, month, d := time.Unix(from, 0).UTC().Date()
-	from = max(from, c.nextDay(year, month, d)+c.morning)
+	from = max(from, c.nextDay(year, month, d)+c.spans[2].first)
 	at := time.Unix(from, 0).UTC()
 	spec := c.time
 	spec.Month, spec.Dom, spec.Dow = 1<<at.Month(), 1<<at.Day(), anyDay
 	// robfig's Next is strictly after.
 	return spec.Next(at.Add(-time.Second)).Unix(), true
+}
+
+// advance moves on to where a match can be, span by span, passing over none.
+func (c *clock) advance(from int64) int64 {
+	for _, s := range c.spans {
+		switch rest := from % s.length; {
+		case rest < s.first:
+			from += s.first - rest
+		case rest > s.last:
+			from += s.length - rest + s.first
+		}
+	}
+	return from
 }
 
 // nextDay returns the start of the first matching day that is not before the

@@ -96,7 +96,7 @@ func TestClockChanges(t *testing.T) {
 }
 
 // Next rests on what the standard library says about the bounds of a period.
-// Look at every half hour of 130 years in zones of every kind.
+// Look every six hours through 130 years in zones of every kind.
 func TestPeriods(t *testing.T) {
 	for _, name := range []string{
 		"UTC", "America/New_York", "Europe/Berlin", "Europe/Dublin", "Europe/Moscow", "Europe/Istanbul", "Australia/Lord_Howe", "America/Sao_Paulo",
@@ -121,7 +121,7 @@ func TestPeriods(t *testing.T) {
 					require.Greater(t, at-changed, int64(farthest), "two changes within a day")
 					changed = at
 				}
-				for ; at < min(p.end, last); at += 1800 {
+				for ; at < min(p.end, last); at += 6 * 3600 {
 					require.Equal(t, p.offset, offsetAt(z, at), "%s", time.Unix(at, 0).UTC())
 				}
 				at, previous = p.end, p.offset

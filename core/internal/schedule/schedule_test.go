@@ -104,7 +104,7 @@ func TestPrev(t *testing.T) {
 	})
 }
 
-// A million years of missed fires cost no more than a few.
+// Fifty years of missed fires cost no more than a few.
 func TestPrevFarBack(t *testing.T) {
 	s := parse(t, Config{Expr: "* * * * * ?", Zone: "UTC"})
 	prev, ok := s.Prev(instant(t, "2026-11-21T05:00:00.5Z"), time.Time{})

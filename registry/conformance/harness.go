@@ -92,3 +92,12 @@ type Faults interface {
 	// service without history does nothing.
 	ForgetHistory() error
 }
+
+// MemberFaults is what Faults of a service with more than one member implement
+// as well.
+type MemberFaults interface {
+	// StallMember makes the server that the client of s talks to keep its
+	// connections to this client open, and accept new ones, and answer none. The
+	// other servers go on.
+	StallMember(s registry.Session) (heal func(), err error)
+}

@@ -26,7 +26,9 @@
 //
 //   - A session is one life. Once lost it stays lost: Done is closed, every call
 //     fails with ErrSessionLost, its ephemeral nodes are or will be gone, and
-//     nothing it had in flight creates an ephemeral node any more.
+//     nothing it had in flight creates an ephemeral node any more. Persistent
+//     writes in flight may still apply: guard them with a Check of a node that is
+//     unique to the session.
 //   - Done is closed no later than Deadline, with or without a network.
 //     Connection loss is not session loss: a blip within the session deletes
 //     nothing and re-creates nothing.

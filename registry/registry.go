@@ -82,8 +82,10 @@ type Session interface {
 	// Lock waits for its turn among all who lock dir, in the order of arrival,
 	// and returns the lock. dir and its parents are made when missing. value is
 	// what others can read in the owner's node. Two callers on one session
-	// exclude each other. When ctx ends first nothing is left in the queue: the
-	// adapter goes on to remove its place for as long as the session lives.
+	// exclude each other. While the service cannot be reached it goes on
+	// trying. When ctx ends first the error wraps the context's, and ErrUnavailable
+	// when that was the cause; nothing is left in the queue: the adapter goes on to
+	// remove its place for as long as the session lives.
 	Lock(ctx context.Context, dir string, value []byte) (Lock, error)
 
 	// TryLock is Lock without waiting: ErrHeld when somebody else has or waits
@@ -127,6 +129,8 @@ type Lock interface {
 	Lost() <-chan struct{}
 
 	// Release gives the lock to the next in line, if it is still held. It deletes
-	// nothing but its own node and is idempotent.
+	// nothing but its own node and is idempotent. On a lost session it fails with
+	// ErrSessionLost. When ctx ends first, the release goes on for as long as the
+	// session lives.
 	Release(ctx context.Context) error
 }

@@ -22,8 +22,9 @@ func (s Scope) String() string {
 
 // A Watcher follows any number of targets with one consumer.
 //
-// For each target it delivers the present state (for Self the node or its
-// absence, for Children every child), then Synced, then changes. Changes may be
+// For each target it delivers the present state, never older than the session's
+// own writes (for Self the node or its absence, for Children every child), then
+// Synced, then changes. Changes may be
 // coalesced: a slow consumer sees fewer of them and memory stays proportional to
 // the number of nodes. Per path, Modified never goes back, and the last state
 // always arrives, and a node that was reported gone does not come back with the

@@ -1,0 +1,190 @@
+package latch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// Spawn runs fn on a goroutine that the session owns and joins when it is
+// closed. The context ends with the session. When the session has ended already,
+// fn is run all the same, in the caller too, with a context that has ended.
+type Spawn func(fn func(ctx context.Context))
+
+// Acquire is Session.Lock, or with try Session.TryLock, for ses. It needs of ses
+// Get, Children, Sync, Commit and Watch as the contract has them.
+func Acquire(ctx context.Context, ses registry.Session, dir string, value []byte, try bool, spawn Spawn) (registry.Lock, error) {
+	if err := registry.ValidatePath(dir); err != nil {
+		return nil, err
+	}
+	for {
+		c := newContender(ses, dir, value, spawn)
+		err := c.acquire(ctx, try)
+		if err == nil {
+			return newLock(c), nil
+		}
+		left := c.leave()
+		switch {
+		case errors.Is(err, errVanished):
+			continue
+		case errors.Is(err, registry.ErrHeld):
+			_ = left.wait(ctx) // it is removed all the same
+			return nil, fmt.Errorf("lock %s: %w", dir, err)
+		}
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+}
+
+func (c *contender) acquire(ctx context.Context, try bool) error {
+	if try {
+		if err := c.lookIfHeld(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.join(ctx); err != nil {
+		return err
+	}
+	if err := c.wait(ctx, try); err != nil {
+		return err
+	}
+	return c.watchSelf(ctx)
+}
+
+// lookIfHeld spares a held lock the commotion of one more contender. A list may
+// be old, hence the second look.
+func (c *contender) lookIfHeld(ctx context.Context) error {
+	free, err := c.looksFree(ctx)
+	if err != nil || free {
+		return err
+	}
+	if err := c.session.Sync(ctx); err != nil {
+		return err
+	}
+	free, err = c.looksFree(ctx)
+	if err == nil && !free {
+		return registry.ErrHeld
+	}
+	return err
+}
+
+func (c *contender) looksFree(ctx context.Context) (bool, error) {
+	found, err := c.contenders(ctx)
+	if errors.Is(err, errVanished) {
+		return true, nil
+	}
+	return len(found) == 0, err
+}
+
+// A lock is a contender that came first.
+type lock struct {
+	contender *contender
+	token     registry.Revision
+	tainted   bool // an old attempt to create the node may still be applied
+	lost      chan struct{}
+	loseOnce  sync.Once
+	leaveOnce sync.Once
+	left      *departure
+}
+
+var _ registry.Lock = (*lock)(nil)
+
+func newLock(c *contender) *lock {
+	l := &lock{contender: c, token: c.token, tainted: c.unknown > 0, lost: make(chan struct{})}
+	c.spawn(l.guard)
+	return l
+}
+
+func (l *lock) Path() string             { return l.contender.path }
+func (l *lock) Token() registry.Revision { return l.token }
+func (l *lock) Guard() registry.Op       { return registry.Check(l.contender.path, registry.AnyVersion) }
+func (l *lock) Lost() <-chan struct{}    { return l.lost }
+
+func (l *lock) lose() { l.loseOnce.Do(func() { close(l.lost) }) }
+
+func (l *lock) Release(ctx context.Context) error {
+	l.lose()
+	if err := l.leave().wait(ctx); err != nil {
+		return fmt.Errorf("release lock %s: %w", l.contender.dir, err)
+	}
+	return nil
+}
+
+func (l *lock) leave() *departure {
+	l.leaveOnce.Do(func() { l.left = l.contender.leave() })
+	return l.left
+}
+
+// guard closes Lost when the node is gone, or nobody can tell any more.
+func (l *lock) guard(ctx context.Context) {
+	defer l.lose()
+	defer l.contender.watcher.Close()
+	for {
+		events, err := l.contender.watcher.Next(ctx)
+		if err != nil {
+			return
+		}
+		for _, ev := range events {
+			if !ev.Synced && ev.Path == l.contender.path && ev.Node.Created != l.token {
+				l.lose()
+				if l.tainted {
+					l.leave() // watches that it does not come back
+				}
+				return
+			}
+		}
+	}
+}
+
+// A departure is a contender's way out of the queue.
+type departure struct {
+	gone chan struct{}
+	err  error // once gone is closed
+}
+
+// wait returns when the contender has left. When ctx ends first the removal goes on.
+func (d *departure) wait(ctx context.Context) error {
+	select {
+	case <-d.gone:
+		return d.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+const (
+	minPause = 10 * time.Millisecond
+	maxPause = time.Second
+)
+
+// A pause grows with every use. The zero value is ready.
+type pause struct{ next time.Duration }
+
+// beforeRetry waits before a request that failed with err is repeated. It fails
+// with err when that is no use, and when ctx or the session ends.
+func (p *pause) beforeRetry(ctx context.Context, ses registry.Session, err error) error {
+	switch {
+	case ses.Err() != nil:
+		return ses.Err()
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil:
+		return nil
+	case !errors.Is(err, registry.ErrUncertain) && !errors.Is(err, registry.ErrUnavailable):
+		return err
+	}
+	timer := time.NewTimer(p.next)
+	defer timer.Stop()
+	p.next = min(max(2*p.next, minPause), maxPause)
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	case <-ses.Done():
+		return ses.Err()
+	}
+}

@@ -1,0 +1,188 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// defaultTimeout is the default of Config.SessionTimeout.
+const defaultTimeout = 6 * time.Second
+
+// Config of a Server. The zero value is ready.
+type Config struct {
+	// SessionTimeout is how long after its last heartbeat a session expires. Default 6 s.
+	SessionTimeout time.Duration
+	// Limits of a commit. A field that is 0 has the value of registry.PortableLimits.
+	Limits registry.Limits
+}
+
+// A Server is one coordination service in memory. It runs nothing by itself and
+// needs no closing; sessions that nobody closes expire.
+type Server struct {
+	config Config
+
+	mu        sync.Mutex // guards everything below, and all of links, sessions and watchers
+	tree      tree
+	lives     map[string]*life     // sessions that have not ended here
+	clients   map[string]*Registry // by session, until the client closes it
+	targets   targets
+	opened    int // sessions so far
+	faults    faults
+	epoch     int           // raised when all connections break
+	changed   chan struct{} // closed, and made again, when a fault begins or ends
+	paused    map[*pause]struct{}
+	queue     []*request // arrived while paused
+	counts    [kinds]int
+	intercept func(sessionID string, ops []registry.Op) Fate
+}
+
+// A life is a session as the server sees it.
+type life struct {
+	id      string
+	alive   bool
+	expires time.Time
+	timer   *time.Timer
+	nodes   map[string]struct{} // paths of its ephemeral nodes
+}
+
+// NewServer returns a server with an empty tree.
+func NewServer(c Config) *Server {
+	if c.SessionTimeout <= 0 {
+		c.SessionTimeout = defaultTimeout
+	}
+	portable := registry.PortableLimits()
+	c.Limits.MaxOps = cmp.Or(c.Limits.MaxOps, portable.MaxOps)
+	c.Limits.MaxBytes = cmp.Or(c.Limits.MaxBytes, portable.MaxBytes)
+	c.Limits.MaxValue = cmp.Or(c.Limits.MaxValue, portable.MaxValue)
+	return &Server{
+		config:  c,
+		tree:    newTree(),
+		lives:   map[string]*life{},
+		clients: map[string]*Registry{},
+		targets: targets{},
+		changed: make(chan struct{}),
+		paused:  map[*pause]struct{}{},
+	}
+}
+
+// Registry returns a new client of the server. The caller closes it. It panics
+// when namespace is not one or more segments of a path.
+func (s *Server) Registry(namespace string) *Registry {
+	namespace = strings.Trim(namespace, "/")
+	if err := validNamespace(namespace); err != nil {
+		panic("memory: " + err.Error())
+	}
+	return &Registry{
+		namespace: namespace,
+		link:      &link{server: s},
+		sessions:  map[*session]struct{}{},
+		closed:    make(chan struct{}),
+	}
+}
+
+// Client returns the registry that opened a session, or nil when there is no
+// such session or its owner has closed it.
+func (s *Server) Client(sessionID string) *Registry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clients[sessionID]
+}
+
+// Dump returns the tree without its root, one line for each node, sorted by
+// path: the path, E when it is ephemeral, the quoted value.
+func (s *Server) Dump() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(s.tree.nodes)) {
+		n := s.tree.nodes[path]
+		switch {
+		case path == "/":
+		case n.owner != nil:
+			fmt.Fprintf(&b, "%s E %q\n", path, n.value)
+		default:
+			fmt.Fprintf(&b, "%s %q\n", path, n.value)
+		}
+	}
+	return b.String()
+}
+
+// begin starts a life. The caller holds mu, as for all that follows.
+func (s *Server) begin() *life {
+	s.opened++
+	l := &life{id: "session-" + strconv.Itoa(s.opened), alive: true, nodes: map[string]struct{}{}}
+	l.expires = time.Now().Add(s.config.SessionTimeout)
+	l.timer = time.AfterFunc(s.config.SessionTimeout, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.expireIfDue(l)
+	})
+	s.lives[l.id] = l
+	return l
+}
+
+func (s *Server) renew(l *life) {
+	l.expires = time.Now().Add(s.config.SessionTimeout)
+	l.timer.Reset(s.config.SessionTimeout)
+}
+
+// expireIfDue ends l when its time is over. A paused server does nothing; it
+// looks again when it resumes.
+func (s *Server) expireIfDue(l *life) {
+	if l.alive && len(s.paused) == 0 && !time.Now().Before(l.expires) {
+		s.end(l)
+	}
+}
+
+// end makes l's ephemeral nodes vanish in one revision.
+func (s *Server) end(l *life) {
+	if !l.alive {
+		return
+	}
+	l.alive = false
+	l.timer.Stop()
+	delete(s.lives, l.id)
+	s.targets.notify(s.tree.bury(l))
+}
+
+// commit applies ops for a session of a client.
+func (s *Server) commit(l *life, ops []registry.Op) (registry.Revision, error) {
+	if !l.alive {
+		return 0, errExpired
+	}
+	rev, changes, err := s.tree.commit(l, ops)
+	s.targets.notify(changes)
+	return rev, err
+}
+
+// fateOf asks the interceptor, without the lock since it may call the server.
+func (s *Server) fateOf(sessionID string, ops []registry.Op) Fate {
+	s.mu.Lock()
+	decide := s.intercept
+	s.mu.Unlock()
+	if decide == nil {
+		return Deliver
+	}
+	return decide(sessionID, ops)
+}
+
+// late returns what serves a request that arrives by itself, from a timer.
+func (s *Server) late(serve func()) func() {
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.paused) > 0 {
+			s.queue = append(s.queue, &request{serve: serve})
+			return
+		}
+		serve()
+	}
+}

@@ -1,0 +1,228 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/latch"
+)
+
+var (
+	errSilent = errors.New("no heartbeat was acknowledged in time")
+	errEnded  = errors.New("closed by its owner")
+)
+
+// A session is one life, as its client sees it.
+type session struct {
+	registry *Registry
+	link     *link
+	server   *Server
+	life     *life
+	id       string
+	ctx      context.Context // ends with the session
+	cancel   context.CancelFunc
+	done     chan struct{}
+	tasks    sync.WaitGroup
+	closing  sync.Once
+	closeErr error
+
+	// guarded by server.mu
+	err      error
+	deadline time.Time
+	watchers map[*watcher]struct{}
+}
+
+var _ registry.Session = (*session)(nil)
+
+func newSession(r *Registry, l *life, sent time.Time) *session {
+	s := &session{
+		registry: r, link: r.link, server: r.link.server, life: l, id: l.id,
+		done: make(chan struct{}), watchers: map[*watcher]struct{}{},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.deadline = s.deadlineOf(sent)
+	return s
+}
+
+func (s *session) ID() string              { return s.id }
+func (s *session) Done() <-chan struct{}   { return s.done }
+func (s *session) Limits() registry.Limits { return s.server.config.Limits }
+
+func (s *session) Deadline() time.Time {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	return s.deadline
+}
+
+func (s *session) Err() error {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	return s.err
+}
+
+func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	for _, path := range paths {
+		if err := registry.ValidatePath(path); err != nil {
+			return nil, err
+		}
+	}
+	paths = slices.Clone(paths)
+	return read(ctx, s, kindGet, func() ([]registry.Node, error) {
+		nodes := make([]registry.Node, len(paths))
+		for i, path := range paths {
+			nodes[i] = s.server.tree.read(path, s.life)
+		}
+		return nodes, nil
+	})
+}
+
+func (s *session) Children(ctx context.Context, path string) ([]string, error) {
+	if err := registry.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	return read(ctx, s, kindChildren, func() ([]string, error) {
+		names, ok := s.server.tree.list(path)
+		if !ok {
+			return nil, fmt.Errorf("memory: children of %s: %w", path, registry.ErrNotFound)
+		}
+		return slices.Clone(names), nil
+	})
+}
+
+func (s *session) Sync(ctx context.Context) error {
+	_, err := read(ctx, s, kindSync, func() (struct{}, error) { return struct{}{}, nil })
+	return err
+}
+
+// read asks until it has the answer of a server that knows the session, or ctx ends.
+func read[T any](ctx context.Context, s *session, k kind, get func() (T, error)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	for {
+		answer, failure := none, error(nil) // of this attempt; one given up may be served later
+		_, err := s.link.call(ctx, &request{kind: k, ended: s.done, serve: func() {
+			if failure = errExpired; s.life.alive {
+				answer, failure = get()
+			}
+		}})
+		if err == nil && !errors.Is(failure, errExpired) {
+			return answer, failure
+		}
+		if err == nil {
+			s.lose(errExpired)
+		}
+		switch {
+		case s.Err() != nil:
+			return none, s.Err()
+		case ctx.Err() != nil:
+			return none, fmt.Errorf("memory: %w: %w", registry.ErrUnavailable, ctx.Err())
+		case errors.Is(err, errRefused):
+			_ = s.link.reachable(ctx, s.done)
+		}
+	}
+}
+
+func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	if err := s.Limits().Validate(ops); err != nil {
+		return 0, err
+	}
+	if err := cmp.Or(s.Err(), ctx.Err()); err != nil {
+		return 0, err
+	}
+	c := &commit{session: s, ops: cloneOps(ops)}
+	fate := s.server.fateOf(s.id, c.ops)
+	if fate == Refused {
+		s.hit()
+		return 0, fmt.Errorf("memory: commit: %w: refused by the server", registry.ErrUnavailable)
+	}
+	sent, err := s.link.call(ctx, &request{kind: kindCommit, ended: s.done, serve: c.under(fate)})
+	if err == nil && fate != Deliver {
+		s.hit()
+		err = errBroken
+	}
+	switch {
+	case err == nil && errors.Is(c.err, errExpired):
+		s.lose(errExpired)
+		return 0, s.Err()
+	case err == nil:
+		return c.revision, c.err
+	}
+	return 0, s.commitFailure(ctx, sent, err)
+}
+
+// commitFailure names what it means that no answer came.
+func (s *session) commitFailure(ctx context.Context, sent bool, err error) error {
+	lost := s.Err()
+	switch {
+	case sent && lost != nil:
+		return fmt.Errorf("memory: commit: %w: %w", registry.ErrUncertain, lost)
+	case sent:
+		return fmt.Errorf("memory: commit: %w: %w", registry.ErrUncertain, err)
+	case lost != nil:
+		return lost
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return fmt.Errorf("memory: commit: %w: %w", registry.ErrUnavailable, err)
+}
+
+func (s *session) hit() {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.link.hits++
+}
+
+// A commit is one call of Commit.
+type commit struct {
+	session  *session
+	ops      []registry.Op
+	revision registry.Revision
+	err      error
+}
+
+// apply runs at the server. What a lost session left in flight makes no
+// ephemeral node any more, whether the server knows of the loss or not.
+func (c *commit) apply() {
+	s := c.session
+	ephemeral := func(op registry.Op) bool { return op.Kind == registry.OpCreateEphemeral }
+	if s.err != nil && slices.ContainsFunc(c.ops, ephemeral) {
+		c.err = errExpired
+		return
+	}
+	c.revision, c.err = s.server.commit(s.life, c.ops)
+}
+
+// under returns what the server does with the request of c.
+func (c *commit) under(fate Fate) func() {
+	switch {
+	case fate == RequestLost:
+		return func() {}
+	case fate > 0:
+		return func() { time.AfterFunc(time.Duration(fate), c.session.server.late(c.apply)) }
+	}
+	return c.apply
+}
+
+func cloneOps(ops []registry.Op) []registry.Op {
+	ops = slices.Clone(ops)
+	for i := range ops {
+		ops[i].Value = slices.Clone(ops[i].Value)
+	}
+	return ops
+}
+
+func (s *session) Lock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+	return latch.Acquire(ctx, s, dir, value, false, s.spawn)
+}
+
+func (s *session) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+	return latch.Acquire(ctx, s, dir, value, true, s.spawn)
+}

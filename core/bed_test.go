@@ -56,7 +56,7 @@ func freshNamespace() string { return fmt.Sprintf("ns%d", namespaces.Add(1)) }
 // registry returns a gated client, which the test's end closes.
 func (b *bed) registry() *gate {
 	g := &gate{Registry: b.client(b.T, b.ns)}
-	b.Cleanup(func() { _ = g.Registry.Close() })
+	b.Cleanup(func() { _ = g.Close() })
 	return g
 }
 
@@ -195,13 +195,13 @@ func (b *bed) remove(in *instance, path string) {
 }
 
 // setConfig edits the configuration in the registry as an operator would.
-func (b *bed) setConfig(in *instance, old, new string) {
+func (b *bed) setConfig(in *instance, from, to string) {
 	b.Helper()
 	path := b.path(in, "config")
 	nodes, err := b.open(in).Get(b.Context(), path)
 	require.NoError(b, err)
-	require.Contains(b, string(nodes[0].Value), old)
-	b.set(in, path, strings.Replace(string(nodes[0].Value), old, new, 1))
+	require.Contains(b, string(nodes[0].Value), from)
+	b.set(in, path, strings.Replace(string(nodes[0].Value), from, to, 1))
 }
 
 // path is a node below the instance's only job.

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -55,8 +56,7 @@ func TestAPanicIsTheItemsError(t *testing.T) {
 		a.stop(b)
 		var panicked, failed bool
 		for _, e := range of[core.ItemFailed](a) {
-			var p *core.PanicError
-			if errors.As(e.Err, &p) {
+			if p, ok := errors.AsType[*core.PanicError](e.Err); ok {
 				panicked = true
 				require.Equal(b, 1, e.Item)
 				require.Equal(b, "oh no", p.Value)
@@ -186,7 +186,7 @@ func TestStopWaitsThenCancelsThenNames(t *testing.T) {
 		err := <-stopped
 		require.ErrorIs(b, <-causes, core.ErrStopped)
 		var running *core.RunningError
-		if !contains(owned, 2) {
+		if !slices.Contains(owned, 2) {
 			require.NoError(b, err)
 		} else {
 			require.ErrorAs(b, err, &running)
@@ -197,15 +197,6 @@ func TestStopWaitsThenCancelsThenNames(t *testing.T) {
 		a.stop(b)
 		b.until("c has all", func() bool { return settled(4, c) })
 	})
-}
-
-func contains(items []int, n int) bool {
-	for _, x := range items {
-		if x == n {
-			return true
-		}
-	}
-	return false
 }
 
 func TestARegistryOutageLosesNoJob(t *testing.T) {

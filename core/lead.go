@@ -224,7 +224,7 @@ func (m *member) itemNodes(ctx context.Context, p *sharding.Plan) (map[string]re
 	flagged := len(m.flags) > 0
 	m.mu.Unlock()
 	if len(p.Moves) == 0 && !flagged {
-		return nil, nil
+		return map[string]registry.Node{}, nil
 	}
 	paths := []string{m.path.Processing(), m.path.Necessary()}
 	for _, mv := range p.Moves {

@@ -207,13 +207,11 @@ func (m *member) scaffold(ctx context.Context) (bool, error) {
 			return false, &ConfigError{Job: m.name(), Field: n.Path, Problem: "is an ephemeral node of somebody else; delete it or choose another namespace"}
 		}
 	}
-	op, err := m.setUp(config)
+	write, err := m.setUp(config)
 	if err != nil {
 		return false, err
 	}
-	if op != nil {
-		ops = append(ops, *op)
-	}
+	ops = append(ops, write...)
 	if len(ops) == 0 {
 		m.reach(stagePrepared)
 		return true, nil
@@ -235,8 +233,8 @@ func (m *member) checkClass(root registry.Node) error {
 	return &ConfigError{Job: m.name(), Field: "Class", Problem: fmt.Sprintf("the registry holds this job for class %q; set Class to join it, or use another name", class)}
 }
 
-// setUp decides whose configuration counts, and how it gets into the registry.
-func (m *member) setUp(node registry.Node) (*registry.Op, error) {
+// setUp decides whose configuration counts, and returns what writes it, if anything.
+func (m *member) setUp(node registry.Node) ([]registry.Op, error) {
 	local, err := store(m.job.local)
 	if err != nil {
 		return nil, err
@@ -246,8 +244,7 @@ func (m *member) setUp(node registry.Node) (*registry.Op, error) {
 		if err != nil {
 			return nil, &ConfigError{Job: m.name(), Field: "configuration", Problem: err.Error(), Err: err}
 		}
-		op := registry.Create(m.path.Config(), text)
-		return &op, nil
+		return []registry.Op{registry.Create(m.path.Config(), text)}, nil
 	}
 	stored, err := m.path.UnmarshalConfig(node.Value)
 	if m.job.local.Overwrite && (err != nil || len(differences(local, stored)) > 0) {
@@ -258,8 +255,7 @@ func (m *member) setUp(node registry.Node) (*registry.Op, error) {
 		if err != nil {
 			return nil, &ConfigError{Job: m.name(), Field: "configuration", Problem: err.Error(), Err: err}
 		}
-		op := registry.Set(m.path.Config(), text, node.Version)
-		return &op, nil
+		return []registry.Op{registry.Set(m.path.Config(), text, node.Version)}, nil
 	}
 	if err != nil {
 		return nil, &ConfigError{Job: m.name(), Field: m.path.Config(), Problem: err.Error() + "; repair the node, or start once with Overwrite", Err: err}

@@ -9,12 +9,11 @@ import (
 type Option func(*options)
 
 type options struct {
-	log      *slog.Logger
-	listen   []Listener
-	now      func() time.Time
-	name     string
-	ip       string
-	openWait time.Duration
+	log    *slog.Logger
+	listen []Listener
+	now    func() time.Time
+	name   string
+	ip     string
 }
 
 // WithLogger writes the events as log records. The default is silence.

@@ -24,7 +24,7 @@ func TestIdleJobsCostNoGoroutine(t *testing.T) {
 				require.NoError(t, s.Add(newWitness(), core.JobConfig{Name: fmt.Sprintf("job-%d-%d", jobs, i), Cron: "0 0 0 1 1 ? 2099", Shards: 3}))
 			}
 			require.NoError(t, s.Start(t.Context()))
-			time.Sleep(time.Minute)
+			pause(time.Minute)
 			synctest.Wait()
 			n := runtime.NumGoroutine()
 			for _, j := range s.State().Jobs {

@@ -41,7 +41,7 @@ func TestOneInstanceRunsEveryFireOnce(t *testing.T) {
 		s := core.New(reg, core.WithListener(func(e core.Event) { t.Logf("%v %T %+v", time.Now().Format("05.000"), e, e) }))
 		require.NoError(t, s.Add(r.job(), core.JobConfig{Name: "hello", Cron: "0/5 * * * * ?", Shards: 3}))
 		require.NoError(t, s.Start(t.Context()))
-		time.Sleep(61 * time.Second)
+		pause(61 * time.Second)
 		require.NoError(t, s.Stop(t.Context()))
 		require.Len(t, r.seen, 36)
 		for k, n := range r.seen {

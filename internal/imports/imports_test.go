@@ -62,10 +62,10 @@ var forbidden = map[string][]string{
 }
 
 type listed struct {
-	ImportPath string
-	Standard   bool
-	Imports    []string
-	Deps       []string
+	ImportPath string   `json:"ImportPath"` //nolint:tagliatelle // the go command's spelling
+	Standard   bool     `json:"Standard"`   //nolint:tagliatelle // as above
+	Imports    []string `json:"Imports"`    //nolint:tagliatelle // as above
+	Deps       []string `json:"Deps"`       //nolint:tagliatelle // as above
 }
 
 func TestImportDirections(t *testing.T) {
@@ -152,11 +152,11 @@ func list(t *testing.T) map[string]listed {
 	packages := map[string]listed{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
 			return packages
-		} else {
-			require.NoError(t, err)
 		}
+		require.NoError(t, err)
 		packages[p.ImportPath] = p
 	}
 }

@@ -159,15 +159,16 @@ func (c *Clock) callDue() (wait time.Duration, pending bool) {
 
 type queue []*Alarm
 
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
-func (q queue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
+func (q *queue) Len() int           { return len(*q) }
+func (q *queue) Less(i, j int) bool { return (*q)[i].due.Before((*q)[j].due) }
+func (q *queue) Swap(i, j int) {
+	s := *q
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i, j
 }
 
 func (q *queue) Push(x any) {
-	a := x.(*Alarm)
+	a, _ := x.(*Alarm) // heap.Push is given nothing else
 	a.index = len(*q)
 	*q = append(*q, a)
 }

@@ -211,11 +211,11 @@ func (r *Recorder) tell(begins []begin, ends []end, fence registry.Revision) {
 
 // amend takes out of b what made the commit fail, or learns the state anew.
 func (r *Recorder) amend(b *batch, failed *registry.CommitError) {
-	switch {
-	case failed.Index == 0:
+	switch failed.Index {
+	case 0:
 		r.end(fmt.Errorf("execution: life is gone: %w", registry.ErrSessionLost))
 		r.putBack(b)
-	case failed.Index == 1:
+	case 1:
 		r.relearn(b)
 	default:
 		r.drop(b, failed)

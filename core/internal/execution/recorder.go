@@ -187,9 +187,9 @@ func (r *Recorder) adopt() {
 	r.replace(*node)
 }
 
-// replace makes node the known state and tells the owner. It reports false when
-// the life is over.
-func (r *Recorder) replace(node registry.Node) bool {
+// replace makes node the known state and tells the owner, or ends the life when it
+// is not this life's ledger.
+func (r *Recorder) replace(node registry.Node) {
 	led, err := r.read(node)
 	r.mu.Lock()
 	if err != nil {
@@ -201,10 +201,9 @@ func (r *Recorder) replace(node registry.Node) bool {
 		if first {
 			r.owner.Gone(err)
 		}
-		return false
+		return
 	}
 	r.led, r.version = led, node.Version
 	r.mu.Unlock()
 	r.owner.Changed(led.Clone())
-	return true
 }

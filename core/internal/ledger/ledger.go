@@ -39,63 +39,60 @@ func (l *Ledger) Clone() *Ledger { return &Ledger{Total: l.Total, Items: maps.Cl
 // Numbers returns the items in ascending order.
 func (l *Ledger) Numbers() []int { return slices.Sorted(maps.Keys(l.Items)) }
 
+// maxTotal is above every total that can be configured. It bounds what a foreign
+// value can make Decode allocate.
+const maxTotal = 1 << 20
+
 // document is the node's JSON. Items with one record share a group, so that the
 // node stays small: in the steady state it has one.
 type document struct {
-	Total  int     `json:"total"`
+	Total  *int    `json:"total"`
 	Groups []group `json:"groups,omitempty"`
 }
 
 type group struct {
-	Items   string     `json:"items"`
-	Through *time.Time `json:"through,omitempty"`
-	Run     *time.Time `json:"run,omitempty"`
-	Leaving bool       `json:"leaving,omitempty"`
+	Items   string `json:"items"`
+	Through string `json:"through,omitempty"`
+	Run     string `json:"run,omitempty"`
+	Leaving bool   `json:"leaving,omitempty"`
 }
 
 // Encode returns the node's value. Equal ledgers give equal bytes.
 func (l *Ledger) Encode() []byte {
-	type key struct {
-		through, run int64
-		leaving      bool
-	}
-	order := []key{}
-	members := map[key][]int{}
+	order := []Item{}
+	members := map[Item][]int{}
 	for _, n := range l.Numbers() {
 		it := l.Items[n]
-		k := key{nanos(it.Through), nanos(it.Run), it.Leaving}
-		if members[k] == nil {
-			order = append(order, k)
+		// Instants that are equal become values that are.
+		it.Through, it.Run = it.Through.UTC().Round(0), it.Run.UTC().Round(0)
+		if members[it] == nil {
+			order = append(order, it)
 		}
-		members[k] = append(members[k], n)
+		members[it] = append(members[it], n)
 	}
-	doc := document{Total: l.Total}
-	for _, k := range order {
-		it := l.Items[members[k][0]]
+	doc := document{Total: &l.Total}
+	for _, it := range order {
 		doc.Groups = append(doc.Groups, group{
-			Items: FormatRange(members[k]), Through: stamp(it.Through), Run: stamp(it.Run), Leaving: it.Leaving,
+			Items: FormatRange(members[it]), Through: stamp(it.Through), Run: stamp(it.Run), Leaving: it.Leaving,
 		})
 	}
 	value, err := json.Marshal(doc)
 	if err != nil {
-		panic(fmt.Sprintf("ledger: a time outside the years 0 to 9999: %v", err)) // fires are within Quartz's years
+		panic("ledger: " + err.Error()) // strings and numbers have JSON
 	}
 	return value
 }
 
-func nanos(t time.Time) int64 {
+// stamp writes an instant; the zero one as nothing.
+func stamp(t time.Time) string {
 	if t.IsZero() {
-		return 0
+		return ""
 	}
-	return t.UnixNano()
-}
-
-func stamp(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
+	text, err := t.UTC().MarshalText()
+	if err != nil {
+		panic("ledger: " + err.Error()) // fires are within Quartz's years, and Decode refuses others
 	}
-	utc := t.UTC()
-	return &utc
+	return string(text)
 }
 
 // Decode reads a node's value.
@@ -104,28 +101,48 @@ func Decode(value []byte) (*Ledger, error) {
 	if err := json.Unmarshal(value, &doc); err != nil {
 		return nil, fmt.Errorf("ledger: not one of ours: %w", err)
 	}
-	if doc.Total < 0 {
-		return nil, fmt.Errorf("ledger: total: %d is negative", doc.Total)
+	if doc.Total == nil || *doc.Total < 0 || *doc.Total > maxTotal {
+		return nil, fmt.Errorf("ledger: total: not a number from 0 to %d", maxTotal)
 	}
-	l := New(doc.Total)
+	l := New(*doc.Total)
 	for _, g := range doc.Groups {
-		numbers, err := ParseRange(g.Items, doc.Total)
-		if err != nil {
-			return nil, fmt.Errorf("ledger: items: %w", err)
-		}
-		it := Item{Leaving: g.Leaving}
-		if g.Through != nil {
-			it.Through = *g.Through
-		}
-		if g.Run != nil {
-			it.Run = *g.Run
-		}
-		for _, n := range numbers {
-			if _, twice := l.Items[n]; twice {
-				return nil, fmt.Errorf("ledger: items: %d occurs twice", n)
-			}
-			l.Items[n] = it
+		if err := l.add(g); err != nil {
+			return nil, fmt.Errorf("ledger: %w", err)
 		}
 	}
 	return l, nil
+}
+
+func (l *Ledger) add(g group) error {
+	numbers, err := ParseRange(g.Items, l.Total)
+	if err != nil {
+		return fmt.Errorf("items: %w", err)
+	}
+	it := Item{Leaving: g.Leaving}
+	if it.Through, err = instant(g.Through); err != nil {
+		return fmt.Errorf("through: %w", err)
+	}
+	if it.Run, err = instant(g.Run); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	for _, n := range numbers {
+		if _, twice := l.Items[n]; twice {
+			return fmt.Errorf("items: %d occurs twice", n)
+		}
+		l.Items[n] = it
+	}
+	return nil
+}
+
+// instant reads what stamp writes.
+func instant(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	t = t.UTC()
+	if err != nil || t.Year() < 0 || t.Year() > 9999 {
+		return time.Time{}, fmt.Errorf("%.40q is not a time such as 2006-01-02T15:04:05Z", s)
+	}
+	return t, nil
 }

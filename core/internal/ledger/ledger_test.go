@@ -263,3 +263,18 @@ func TestRangesRoundTrip(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkEncode(b *testing.B) {
+	for _, size := range []int{100, 10_000} {
+		l := New(size)
+		for n := range size {
+			l.Items[n] = Item{Through: due}
+		}
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				l.Encode()
+			}
+		})
+	}
+}

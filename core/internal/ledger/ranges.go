@@ -33,18 +33,16 @@ func ParseRange(s string, total int) ([]int, error) {
 	last := -1
 	for part := range strings.SplitSeq(s, ",") {
 		from, to, isRange := strings.Cut(part, "-")
-		lo, err := strconv.Atoi(from)
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a range such as 0-3,7", s)
+		if !isRange {
+			to = from
 		}
-		hi := lo
-		if isRange {
-			if hi, err = strconv.Atoi(to); err != nil {
-				return nil, fmt.Errorf("%q is not a range such as 0-3,7", s)
-			}
+		lo, ok := number(from)
+		hi, also := number(to)
+		if !ok || !also {
+			return nil, fmt.Errorf("%.40q is not a range such as 0-3,7", s)
 		}
 		if lo <= last || hi < lo || hi >= total {
-			return nil, fmt.Errorf("%q is not ascending below the total %d", s, total)
+			return nil, fmt.Errorf("%.40q is not ascending below the total %d", s, total)
 		}
 		for n := lo; n <= hi; n++ {
 			numbers = append(numbers, n)
@@ -52,4 +50,10 @@ func ParseRange(s string, total int) ([]int, error) {
 		last = hi
 	}
 	return numbers, nil
+}
+
+// number reads what strconv.Itoa writes.
+func number(s string) (int, bool) {
+	n, err := strconv.Atoi(s)
+	return n, err == nil && strconv.Itoa(n) == s
 }

@@ -12,8 +12,8 @@
 // 1=SUN, and optionally year 1970-2099. Names may be in any case. Each field is a
 // list of
 //
-//	*          every value
 //	5          one value
+//	*          every value
 //	22-2       a range; it wraps around when its end lies before its start (not years)
 //	5/15       from 5 in steps of 15 to the end of the field; */15 and /15 from its start
 //	22-6/2     a range in steps, counted from its start

@@ -30,6 +30,9 @@ func TestClockChanges(t *testing.T) {
 			name: "gap meets the fire at its end", zone: "America/New_York", expr: "0 0 2,3 * * ?", start: "2026-03-08T06:00:00Z",
 			want: []string{"2026-03-08T03:00:00-04:00", "2026-03-09T02:00:00-04:00"},
 		}, {
+			name: "a second after the gap is not in it", zone: "America/New_York", expr: "1 0 3 * * ?", start: "2026-03-08T06:00:00Z",
+			want: []string{"2026-03-08T03:00:01-04:00", "2026-03-09T03:00:01-04:00"},
+		}, {
 			name: "asked within the last second before the gap", zone: "America/New_York", expr: "0 30 2 * * ?", start: "2026-03-08T06:59:59.999999999Z",
 			want: []string{"2026-03-08T03:00:00-04:00", "2026-03-09T02:30:00-04:00"},
 		}, {

@@ -92,7 +92,7 @@ func (s *Schedule) Next(after time.Time) (next time.Time, ok bool) {
 
 // Prev returns the last fire before the given instant and not before notBefore;
 // ok is false when there is none. A fixed delay has no fires of its own: ok is
-// false. It costs some 35 calls of Next for a window of years.
+// false. It costs some 40 calls of Next for a window of years.
 func (s *Schedule) Prev(before, notBefore time.Time) (prev time.Time, ok bool) {
 	if _, fixed := s.Delay(); fixed {
 		return time.Time{}, false
@@ -105,7 +105,7 @@ func (s *Schedule) Prev(before, notBefore time.Time) (prev time.Time, ok bool) {
 	// Next is monotonic: halve the window (prev, high) that may hold a later fire.
 	for high := before.Round(0); ; {
 		width := high.Sub(prev)
-		if width < 2 {
+		if width <= shortest { // no two fires are closer
 			return prev, true
 		}
 		middle := prev.Add(width / 2)

@@ -85,12 +85,12 @@ func TestNeverAgain(t *testing.T) {
 
 // Prev against walking all the way with Next.
 func TestPrev(t *testing.T) {
-	exprs := []string{"0 0/7 * * * ?", "0 30 1,2 * * ?", "0 0 0 LW * ?", "@every 250ms", "@every 7h", "0 0 0 30 2 ?"}
+	exprs := []string{"0/7 * * * * ?", "0 0/7 * * * ?", "0 30 1,2 * * ?", "0 0 0 LW * ?", "@every 250ms", "@every 10ms", "@every 7h", "0 0 0 30 2 ?"}
 	base := instant(t, "2026-10-31T00:00:00Z")
 	rapid.Check(t, func(t *rapid.T) {
 		s := parse(t, Config{Expr: rapid.SampledFrom(exprs).Draw(t, "expr"), Zone: "America/New_York", Overlap: Both})
 		floor := base.Add(time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "floor")))
-		before := floor.Add(time.Duration(rapid.Int64Range(-1, int64(20*time.Minute)).Draw(t, "window")))
+		before := floor.Add(time.Duration(rapid.Int64Range(-1, int64(2*time.Minute)).Draw(t, "window")))
 		if rapid.Bool().Draw(t, "whole") {
 			floor, before = floor.Truncate(time.Second), before.Truncate(time.Second)
 		}
@@ -110,6 +110,10 @@ func TestPrevFarBack(t *testing.T) {
 	prev, ok := s.Prev(instant(t, "2026-11-21T05:00:00.5Z"), time.Time{})
 	require.True(t, ok)
 	require.Equal(t, "2026-11-21T05:00:00Z", prev.Format(time.RFC3339Nano))
+	fast := parse(t, Config{Expr: "@every 10ms", Zone: "UTC"})
+	prev, ok = fast.Prev(instant(t, "2026-11-21T05:00:00.015Z"), instant(t, "2026-11-21T05:00:00Z"))
+	require.True(t, ok)
+	require.Equal(t, "2026-11-21T05:00:00.01Z", prev.Format(time.RFC3339Nano))
 	_, ok = s.Prev(instant(t, "1970-01-01T00:00:00Z"), time.Time{})
 	require.False(t, ok)
 }

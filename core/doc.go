@@ -1,0 +1,46 @@
+// Package core runs jobs: a job is split into sharding items, the items are spread
+// over all live instances, and spread again when instances come, go or crash.
+//
+//	reg, err := registry.Open(ctx, "etcd://127.0.0.1:2379/shop")
+//	...
+//	defer reg.Close()
+//	hello := core.JobFunc(func(ctx context.Context, s core.Shard) error {
+//		log.Printf("%s: item %d of %d (%s)", s.Job, s.Item, s.Total, s.Param)
+//		return nil
+//	})
+//	err = core.Run(ctx, reg, hello, core.JobConfig{Name: "hello", Cron: "0/5 * * * * ?", Shards: 3})
+//
+// Several jobs: New, Add, Start, Stop. What happens is told as typed events
+// (WithListener), as log records made from them (WithLogger), and as a State that
+// can be asked at any time.
+//
+// # Guarantees
+//
+// Among instances of this package, with monitoring on:
+//
+//   - No item runs under two live sessions at once. The contexts of its runs are
+//     cancelled by the session's Deadline, on the clock of the owner. Shard.Fence
+//     is for what ignores its context or is stopped.
+//   - Every fire that comes due is accounted for: it ran, was made up by the
+//     item's next owner, or was skipped with an ItemsSkipped that says why. None
+//     runs twice unless its owner's life ended before its end was recorded: also
+//     then it is not run again, until failover comes.
+//   - A crash leaves nothing behind that blocks a later fire.
+//   - A registry outage loses no configuration and no job: everything resumes by
+//     itself.
+//   - A fire is two commits and no read for each instance while its items fit one
+//     commit. With MonitorOff it is none, and the first two guarantees are void.
+//   - An idle job has no goroutine and makes no request; the leader reconciles
+//     every JobConfig.ReconcileInterval.
+//
+// # Concurrency
+//
+// Everything is safe for concurrent use. Listeners are called one at a time, in
+// order, on one goroutine.
+//
+// # Errors
+//
+// *ConfigError (ErrConfig) names the field and the fix. *RunningError names the
+// items that Stop could not end. *PanicError is the error of an item that
+// panicked. ErrStopped and ErrSessionLost are causes of a run's context.
+package core

@@ -38,7 +38,9 @@ func TestAFireIsTwoCommitsAndNoRead(t *testing.T) {
 			synctest.Wait()
 			got := srv.Requests()
 			require.Equal(b, 6*c.shards, w.count())
-			require.Equal(b, 6*c.commits, got.Commit, "%d items", c.shards)
+			// Beyond one commit ends may fill up the last commit of begins.
+			require.LessOrEqual(b, got.Commit, 6*c.commits, "%d items", c.shards)
+			require.GreaterOrEqual(b, got.Commit, 6*((2*c.shards+37)/38), "%d items", c.shards)
 			require.Zero(b, got.Get+got.Children+got.Sync+got.WatchAdd, "reads of %d items", c.shards)
 		})
 	}

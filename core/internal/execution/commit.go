@@ -42,10 +42,15 @@ func (r *Recorder) next() *batch {
 		}
 		return why != 0
 	})
-	if len(r.begins) == 0 && (len(r.ends) == 0 || r.lingers()) {
+	r.ends = slices.DeleteFunc(r.ends, func(e end) bool {
+		it, owned := r.led.Items[e.item]
+		return e.due.IsZero() && (!owned || !e.through.After(it.Through)) // a begin has said so since
+	})
+	fits := r.Session.Limits().MaxOps - fixedOps
+	if len(r.begins) == 0 && (len(r.ends) == 0 || (len(r.ends) < fits && r.lingers())) {
 		return nil
 	}
-	return r.take(r.Session.Limits().MaxOps - fixedOps)
+	return r.take(fits)
 }
 
 // objection is why the ledger, as it is known, does not let b begin.
@@ -85,25 +90,26 @@ func (r *Recorder) lingers() bool {
 	return true
 }
 
-// take moves at most n requests into a batch, ends first: they free items. One
-// item occurs once.
+// take moves at most n requests into a batch, begins first: they are due, and
+// taken together a fire of S items needs no more than twice the commits that S fit.
+// One item occurs once.
 func (r *Recorder) take(n int) *batch {
 	b := &batch{}
 	seen := map[int]bool{}
-	r.ends = slices.DeleteFunc(r.ends, func(e end) bool {
-		if seen[e.item] || len(seen) == n {
-			return false
-		}
-		seen[e.item] = true
-		b.ends = append(b.ends, e)
-		return true
-	})
 	r.begins = slices.DeleteFunc(r.begins, func(g begin) bool {
 		if seen[g.item] || len(seen) == n {
 			return false
 		}
 		seen[g.item] = true
 		b.begins = append(b.begins, g)
+		return true
+	})
+	r.ends = slices.DeleteFunc(r.ends, func(e end) bool {
+		if seen[e.item] || len(seen) == n {
+			return false
+		}
+		seen[e.item] = true
+		b.ends = append(b.ends, e)
 		return true
 	})
 	if len(r.ends) == 0 {

@@ -65,9 +65,10 @@
 //
 // Next is strictly after its argument, monotonic, and depends on nothing but the
 // Schedule and its argument. It takes less than a microsecond for nearly every
-// expression and looks no further than the last fire there can be: one that never
-// fires again is answered without a search. No schedule fires before 1970 or after
-// 2099.
+// expression, and looks no further than the last matching reading: after it, and
+// for an expression without any, the answer is immediate. The slowest known search,
+// some 50 microseconds, is for readings that fall into a gap every year with
+// SkipGap. No schedule fires before 1970 or after 2099.
 //
 // Parse and all methods are safe for concurrent use. Parse's errors are *ParseError,
 // one line each; nothing panics, whatever the text.

@@ -28,27 +28,55 @@ type Write struct {
 }
 
 // Steps cuts the plan into commits of at most maxOps operations. cost is how many
-// operations the move of an item takes besides the ledgers.
+// operations the move of an item takes besides the ledgers; maxOps must have room
+// for one move and two ledgers.
 func (p *Plan) Steps(maxOps int, cost func(item int) int) []Step {
-	w := &writer{plan: p, now: map[string]*ledger.Ledger{}, version: map[string]registry.Version{}}
+	steps := p.cut(maxOps, cost, nil)
+	if others := p.others(); len(steps) > 1 && len(others) > 0 {
+		return p.cut(maxOps, cost, others)
+	}
+	return steps
+}
+
+// others are the living whose ledgers another total loses while they may still
+// begin items of it. One commit takes them all at once; before several they must
+// be held, lest items of two totals run between two of them.
+func (p *Plan) others() []string {
+	var ids []string
+	for id, l := range p.after {
+		was := p.before[id]
+		if !was.Live || was.Ledger.Total == p.total || l.Total != p.total {
+			continue
+		}
+		for _, it := range was.Ledger.Items {
+			if !it.Leaving {
+				ids = append(ids, id)
+				break
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (p *Plan) cut(maxOps int, cost func(item int) int, hold []string) []Step {
+	w := &writer{
+		plan: p, maxOps: maxOps, now: map[string]*ledger.Ledger{},
+		version: map[string]registry.Version{}, dirty: map[string]bool{},
+	}
 	for id, m := range p.before {
 		w.now[id], w.version[id] = m.Ledger.Clone(), m.Version
 	}
+	w.hold(hold)
 	w.flags()
 	moves := slices.Clone(p.Moves)
 	slices.SortFunc(moves, func(a, b Move) int {
 		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From), cmp.Compare(a.Item, b.Item))
 	})
 	for _, m := range moves {
-		need := cost(m.Item) + len(w.touches(m))
-		if w.ops+need > maxOps {
-			w.flush()
-			need = cost(m.Item) + len(w.touches(m))
-		}
-		w.ops += need
-		w.move(m)
+		w.move(m, cost(m.Item))
 	}
-	w.rest(maxOps)
+	w.rest()
 	w.flush()
 	return w.steps
 }
@@ -56,6 +84,7 @@ func (p *Plan) Steps(maxOps int, cost func(item int) int) []Step {
 // A writer applies a plan piece by piece to working copies.
 type writer struct {
 	plan    *Plan
+	maxOps  int
 	now     map[string]*ledger.Ledger
 	version map[string]registry.Version
 	dirty   map[string]bool
@@ -65,24 +94,42 @@ type writer struct {
 	steps   []Step
 }
 
+// hold marks every item of ids as leaving, before anything else is written.
+func (w *writer) hold(ids []string) {
+	for _, id := range ids {
+		for n, it := range w.now[id].Items {
+			it.Leaving = true
+			w.now[id].Items[n] = it
+		}
+		w.touch(id)
+	}
+	w.flush()
+}
+
 // flags writes what changes without a move: items that leave or stay after all.
 func (w *writer) flags() {
 	for _, id := range w.plan.changed() {
+		if w.now[id].Total != w.plan.after[id].Total {
+			continue
+		}
+		flagged := map[int]ledger.Item{}
 		for n, it := range w.plan.after[id].Items {
-			was, had := w.now[id].Items[n]
-			if had && w.now[id].Total == w.plan.after[id].Total && !same(was, it) {
-				w.now[id].Items[n] = it
-				w.touch(id)
+			if was, had := w.now[id].Items[n]; had && !same(was, it) {
+				flagged[n] = it
 			}
+		}
+		if len(flagged) > 0 {
+			w.touch(id)
+			maps.Copy(w.now[id].Items, flagged)
 		}
 	}
 }
 
+// touch makes the ledger part of the step, which ends first when it is full: call
+// it before the ledger is changed.
 func (w *writer) touch(id string) {
-	if w.dirty == nil {
-		w.dirty = map[string]bool{}
-	}
 	if !w.dirty[id] {
+		w.room(1)
 		w.dirty[id] = true
 		w.ops++
 	}
@@ -91,21 +138,24 @@ func (w *writer) touch(id string) {
 // touches returns the ledgers that the move changes and the step does not yet.
 func (w *writer) touches(m Move) []string {
 	var ids []string
-	for _, id := range []string{m.To, m.From} {
-		if _, known := w.now[id]; known && !w.dirty[id] && !slices.Contains(ids, id) {
-			ids = append(ids, id)
+	if !w.dirty[m.To] {
+		ids = append(ids, m.To)
+	}
+	if l, known := w.now[m.From]; known && m.From != m.To && !w.dirty[m.From] {
+		// What it held under another total may have been counted before.
+		if _, holds := l.Items[m.Item]; holds || l.Total != w.plan.total {
+			ids = append(ids, m.From)
 		}
 	}
 	return ids
 }
 
-func (w *writer) move(m Move) {
+func (w *writer) move(m Move, cost int) {
+	w.room(cost + len(w.touches(m)))
 	for _, id := range w.touches(m) {
-		if w.dirty == nil {
-			w.dirty = map[string]bool{}
-		}
-		w.dirty[id] = true
+		w.touch(id)
 	}
+	w.ops += cost
 	for _, id := range []string{m.From, m.To} {
 		if l, known := w.now[id]; known && l.Total != w.plan.total {
 			w.now[id] = ledger.New(w.plan.total) // what it held has ended and is counted
@@ -120,19 +170,18 @@ func (w *writer) move(m Move) {
 
 // rest writes the ledgers that only lost what another total gave them, and drops
 // the dead.
-func (w *writer) rest(maxOps int) {
+func (w *writer) rest() {
 	for _, id := range w.plan.changed() {
 		l, want := w.now[id], w.plan.after[id]
 		if slices.Contains(w.plan.Drop, id) || (l.Total == want.Total && maps.EqualFunc(l.Items, want.Items, same)) {
 			continue
 		}
-		w.room(maxOps)
-		w.now[id] = want.Clone()
 		w.touch(id)
+		w.now[id] = want.Clone()
 	}
 	for _, id := range w.plan.Drop {
 		if !w.dirty[id] {
-			w.room(maxOps)
+			w.room(1)
 			w.ops++
 		}
 		delete(w.dirty, id)
@@ -140,8 +189,9 @@ func (w *writer) rest(maxOps int) {
 	}
 }
 
-func (w *writer) room(maxOps int) {
-	if w.ops+1 > maxOps {
+// room ends the step when it cannot take so many operations more.
+func (w *writer) room(ops int) {
+	if w.ops+ops > w.maxOps {
 		w.flush()
 	}
 }
@@ -155,6 +205,7 @@ func (w *writer) flush() {
 		s.Ledgers = append(s.Ledgers, Write{ID: id, Version: w.version[id], Ledger: w.now[id].Clone()})
 		w.version[id]++
 	}
+	clear(w.dirty)
 	w.steps = append(w.steps, s)
-	w.dirty, w.moves, w.drop, w.ops = nil, nil, nil, 0
+	w.moves, w.drop, w.ops = nil, nil, 0
 }

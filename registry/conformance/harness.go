@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 // group of cases; every case works below a path of its own.
 type Harness interface {
 	// Registry returns a registry on a client of its own: faults of one do not
-	// reach another. The harness closes it at the end, if the case has not.
+	// reach another. The harness closes it at the end, if the case has not; t is
+	// the case's, and its Cleanup is a good place. Called from many goroutines.
 	Registry(ctx context.Context, t testing.TB) registry.Registry
 
 	// Members is the number of servers. Cases that need a second one are not in
@@ -80,7 +82,8 @@ type Faults interface {
 	// whether a commit has met it.
 	NextCommit(s registry.Session, f Fate) (hit func() bool, err error)
 	// Hits counts the requests, answers and connections of this client that
-	// faults have hit so far.
+	// faults have hit so far, also after the session has ended. It does not count
+	// what a fault could have hit: a case with no hit is void.
 	Hits(s registry.Session) int
 	// PauseServer stops every server from answering; nothing is lost.
 	PauseServer() (resume func(), err error)
@@ -100,4 +103,26 @@ type MemberFaults interface {
 	// connections to this client open, and accept new ones, and answer none. The
 	// other servers go on.
 	StallMember(s registry.Session) (heal func(), err error)
+}
+
+func (f Fate) String() string {
+	switch f {
+	case AnswerLost:
+		return "AnswerLost"
+	case RequestLost:
+		return "RequestLost"
+	case AppliedLate:
+		return "AppliedLate"
+	}
+	return fmt.Sprintf("Fate(%d)", uint8(f))
+}
+
+func (d Direction) String() string {
+	switch d {
+	case Requests:
+		return "requests"
+	case Answers:
+		return "answers"
+	}
+	return "both ways"
 }

@@ -1,0 +1,389 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/etcd/embedded"
+)
+
+const (
+	// One member elects itself; several must not take a busy machine for a dead leader.
+	tickAlone    = 10 * time.Millisecond
+	tickTogether = 50 * time.Millisecond
+	electionIn   = 10 // ticks
+
+	pollEvery = 10 * time.Millisecond
+
+	startTime = 20 * time.Second
+	adminTime = 10 * time.Second
+)
+
+// Options of a cluster. The zero value is one member as etcd is installed, but
+// fast: short ticks, leases from one second, no fsync.
+type Options struct {
+	// Members is the number of servers; 1 when zero.
+	Members int
+	// Limits of a commit; the portable ones when zero, with etcd's own 128 operations.
+	Limits registry.Limits
+	// Tune may change a member's configuration last.
+	Tune func(*embed.Config)
+}
+
+// An Etcd is a cluster in this process.
+type Etcd struct {
+	tb      testing.TB
+	options Options
+	dir     string
+	peers   []string // where members listen for each other
+	mesh    []*Proxy // how they reach each other; the addresses are in the data
+
+	mu      sync.Mutex
+	admin   *clientv3.Client
+	servers []*embedded.Server
+	clients []*Client
+	pauses  map[*pause]bool
+	late    sync.WaitGroup
+	closed  bool
+}
+
+// A pause is what ends the holds of one Pause.
+type pause struct{ heals []func() }
+
+// StartEtcd starts a cluster that ends with the test.
+func StartEtcd(tb testing.TB, o Options) *Etcd {
+	tb.Helper()
+	o.Members = max(o.Members, 1)
+	e := &Etcd{tb: tb, options: o, dir: tb.TempDir(), servers: make([]*embedded.Server, o.Members), pauses: map[*pause]bool{}}
+	for range o.Members {
+		addr := freeAddr(tb)
+		p, err := NewProxy(addr)
+		if err != nil {
+			tb.Fatalf("testbed: %v", err)
+		}
+		e.peers, e.mesh = append(e.peers, addr), append(e.mesh, p)
+	}
+	tb.Cleanup(e.Close)
+	if err := e.startAll(); err != nil {
+		tb.Fatalf("testbed: %v", err)
+	}
+	return e
+}
+
+// startAll starts every member that is not running; they need each other.
+func (e *Etcd) startAll() error {
+	errs := make([]error, len(e.servers))
+	var wg sync.WaitGroup
+	for i := range e.servers {
+		if e.server(i) == nil {
+			wg.Go(func() { errs[i] = e.start(i) })
+		}
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return e.renewAdmin()
+}
+
+func (e *Etcd) start(i int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	server, err := embedded.Start(ctx, embedded.Config{
+		Dir:  filepath.Join(e.dir, fmt.Sprint("member", i)),
+		Tune: func(c *embed.Config) { e.tune(i, c) },
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.servers[i] = server
+	for _, c := range e.clients {
+		c.proxies[i].SetTarget(server.Endpoint())
+	}
+	return nil
+}
+
+func (e *Etcd) tune(i int, c *embed.Config) {
+	tick := tickAlone
+	if len(e.peers) > 1 {
+		tick = tickTogether
+	}
+	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint((electionIn * tick).Milliseconds())
+	c.UnsafeNoFsync = true
+	if e.options.Limits == (registry.Limits{}) {
+		c.MaxTxnOps, c.MaxRequestBytes = embed.DefaultMaxTxnOps, embed.DefaultMaxRequestBytes
+	}
+	var cluster []string
+	for n, way := range e.mesh {
+		cluster = append(cluster, fmt.Sprintf("m%d=http://%s", n, way.Addr()))
+	}
+	c.Name = fmt.Sprint("m", i)
+	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: e.peers[i]}}
+	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: e.mesh[i].Addr()}}
+	c.InitialCluster = strings.Join(cluster, ",")
+	if e.options.Tune != nil {
+		e.options.Tune(c)
+	}
+}
+
+// renewAdmin connects the bed's own client to where the members are now.
+func (e *Etcd) renewAdmin() error {
+	admin, err := clientv3.New(clientv3.Config{
+		Endpoints: e.Endpoints(), Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: pollEvery, Multiplier: 1.5, MaxDelay: 10 * pollEvery},
+		})},
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	old := e.admin
+	e.admin = admin
+	e.mu.Unlock()
+	if old != nil {
+		_ = old.Close()
+	}
+	return nil
+}
+
+// Endpoints are the members' own addresses, past all proxies.
+func (e *Etcd) Endpoints() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var addrs []string
+	for _, s := range e.servers {
+		if s != nil {
+			addrs = append(addrs, s.Endpoint())
+		}
+	}
+	return addrs
+}
+
+// Members is the number of servers.
+func (e *Etcd) Members() int { return len(e.servers) }
+
+// Admin is a client of the bed's own, past all proxies. A restart replaces it.
+func (e *Etcd) Admin() *clientv3.Client {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.admin
+}
+
+// Client makes the way of one more client. It ends with the cluster.
+func (e *Etcd) Client() *Client {
+	e.tb.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := &Client{bed: e}
+	for _, s := range e.servers {
+		target := ""
+		if s != nil {
+			target = s.Endpoint()
+		}
+		p, err := NewProxy(target)
+		if err != nil {
+			e.tb.Fatalf("testbed: %v", err)
+		}
+		c.proxies = append(c.proxies, p)
+	}
+	for p := range e.pauses {
+		p.heals = append(p.heals, c.Hold())
+	}
+	e.clients = append(e.clients, c)
+	return c
+}
+
+// Revoke ends the lease of a session; its client is not told.
+func (e *Etcd) Revoke(lease int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	_, err := e.Admin().Revoke(ctx, clientv3.LeaseID(lease))
+	return err
+}
+
+// Compact forgets all revisions before the present one.
+func (e *Etcd) Compact() error {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	now, err := e.Admin().Get(ctx, "compact")
+	if err != nil {
+		return err
+	}
+	_, err = e.Admin().Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical())
+	return err
+}
+
+// Pause holds everything between all clients and all members; nothing is lost.
+// The members' own clocks go on, as those of a cluster behind a stuck switch.
+func (e *Etcd) Pause() (resume func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := &pause{}
+	for _, c := range e.clients {
+		p.heals = append(p.heals, c.Hold())
+	}
+	e.pauses[p] = true
+	return sync.OnceFunc(func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.pauses, p)
+		for _, heal := range p.heals {
+			heal()
+		}
+	})
+}
+
+// Restart stops every member and starts it again on its data.
+func (e *Etcd) Restart() error {
+	if err := e.stopAll(); err != nil {
+		return err
+	}
+	return e.startAll()
+}
+
+// LoseLeader stops the leader, waits for another, and starts it again.
+func (e *Etcd) LoseLeader() error {
+	old, err := e.leader()
+	if err != nil {
+		return err
+	}
+	if err := e.stop(old); err != nil {
+		return err
+	}
+	if _, err := e.leader(); err != nil {
+		return err
+	}
+	return e.startAll()
+}
+
+// leader waits until some member leads and returns its index.
+func (e *Etcd) leader() (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		for i := range e.servers {
+			if s := e.server(i); s != nil && leads(ctx, s.Endpoint()) {
+				return i, nil
+			}
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return 0, fmt.Errorf("no leader: %w", ctx.Err())
+		}
+	}
+}
+
+// leads asks one member alone.
+func leads(ctx context.Context, endpoint string) bool {
+	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	status, err := pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{}, grpc.WaitForReady(true))
+	return err == nil && status.Leader != 0 && status.Leader == status.Header.GetMemberId()
+}
+
+func (e *Etcd) server(i int) *embedded.Server {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.servers[i]
+}
+
+func (e *Etcd) stop(i int) error {
+	s := e.server(i)
+	if s == nil {
+		return nil
+	}
+	e.mu.Lock()
+	e.servers[i] = nil
+	e.mu.Unlock()
+	// It would wait a second for connections of its peers.
+	defer e.mesh[i].Refuse()()
+	return s.Close()
+}
+
+// apply commits past the client, for AppliedLate.
+func (e *Etcd) apply(txn *pb.TxnRequest) {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return
+	}
+	e.late.Add(1)
+	conn := e.admin.ActiveConnection()
+	e.mu.Unlock()
+	defer e.late.Done()
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	_, _ = pb.NewKVClient(conn).Txn(ctx, txn)
+}
+
+// Close stops everything. It is idempotent; the test's end calls it.
+func (e *Etcd) Close() {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return
+	}
+	e.closed = true
+	clients := e.clients
+	e.mu.Unlock()
+	e.late.Wait()
+	for _, c := range clients {
+		c.Close()
+	}
+	if admin := e.Admin(); admin != nil {
+		_ = admin.Close()
+	}
+	if err := e.stopAll(); err != nil {
+		e.tb.Errorf("testbed: %v", err)
+	}
+	for _, way := range e.mesh {
+		way.Close()
+	}
+}
+
+// stopAll stops the members side by side.
+func (e *Etcd) stopAll() error {
+	errs := make([]error, len(e.servers))
+	var wg sync.WaitGroup
+	for i := range e.servers {
+		wg.Go(func() { errs[i] = e.stop(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// freeAddr finds a port that nobody uses now.
+func freeAddr(tb testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("testbed: %v", err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,355 @@
+package testbed
+
+import (
+	"bytes"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+)
+
+// Direction is what a blackhole swallows, seen from the client.
+type Direction uint8
+
+const (
+	// Both swallows requests and answers.
+	Both Direction = iota
+	// Requests swallows what the client sends.
+	Requests
+	// Answers swallows what the server sends: its effects stay.
+	Answers
+)
+
+func (d Direction) covers(way Direction) bool { return d == Both || d == way }
+
+// A Proxy forwards TCP connections to one server and disturbs them on demand.
+// Faults add up: each ends with its own heal, which is idempotent.
+type Proxy struct {
+	listener net.Listener
+	work     sync.WaitGroup
+
+	mu       sync.Mutex
+	changed  *sync.Cond
+	target   string
+	links    map[*link]struct{}
+	swallow  map[Direction]int // of Requests and of Answers
+	held     int
+	refused  int
+	delay    time.Duration
+	hits     int
+	passed   time.Time // when the last request passed
+	needle   []byte    // to be found among the requests that are swallowed
+	haystack []byte
+	found    chan struct{}
+	linked   chan struct{} // closed at the next connection, when somebody waits for it
+	closed   bool
+}
+
+// NewProxy listens on a free port of the loopback interface.
+func NewProxy(target string) (*Proxy, error) { return NewTLSProxy(target, nil) }
+
+// NewTLSProxy is NewProxy for clients that speak TLS; the server is spoken to
+// without.
+func NewTLSProxy(target string, server *tls.Config) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	if server != nil {
+		listener = tls.NewListener(listener, server)
+	}
+	p := &Proxy{listener: listener, target: target, links: map[*link]struct{}{}, swallow: map[Direction]int{}}
+	p.changed = sync.NewCond(&p.mu)
+	p.work.Go(p.accept)
+	return p, nil
+}
+
+// Addr is where clients connect.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// SetTarget is for a server that came back at another address.
+func (p *Proxy) SetTarget(addr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = addr
+}
+
+// Hits counts the pieces of data and the connections that faults have hit.
+func (p *Proxy) Hits() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hits
+}
+
+// lastPassed is when the last request passed.
+func (p *Proxy) lastPassed() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passed
+}
+
+// Drop cuts every connection once.
+func (p *Proxy) Drop() { p.drop() }
+
+// drop reports whether there was a connection.
+func (p *Proxy) drop() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	some := len(p.links) > 0
+	p.cutAll(func(*link) bool { return true })
+	return some
+}
+
+// nextLink is closed when the next connection is made.
+func (p *Proxy) nextLink() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.linked == nil {
+		p.linked = make(chan struct{})
+	}
+	return p.linked
+}
+
+// Blackhole keeps connections open and swallows what passes.
+func (p *Proxy) Blackhole(d Direction) (heal func()) {
+	return p.fault(func(n int) {
+		for _, way := range []Direction{Requests, Answers} {
+			if d.covers(way) {
+				p.swallow[way] += n
+			}
+		}
+		if n < 0 {
+			p.cutAll(func(l *link) bool { return l.poisoned })
+		}
+	})
+}
+
+// Refuse cuts every connection and closes new ones at once.
+func (p *Proxy) Refuse() (heal func()) {
+	return p.fault(func(n int) {
+		p.refused += n
+		if n > 0 {
+			p.cutAll(func(*link) bool { return true })
+		}
+	})
+}
+
+// Hold stops everything that passes; nothing is lost.
+func (p *Proxy) Hold() (heal func()) {
+	return p.fault(func(n int) { p.held += n })
+}
+
+// Delay holds each piece of data back for d, in each direction.
+func (p *Proxy) Delay(d time.Duration) (heal func()) {
+	return p.fault(func(n int) { p.delay += time.Duration(n) * d })
+}
+
+// SwallowUntil swallows what the client sends until needle was among it, and
+// reports that by closing found. heal ends it.
+func (p *Proxy) SwallowUntil(needle []byte) (found <-chan struct{}, heal func()) {
+	c := make(chan struct{})
+	return c, p.fault(func(n int) {
+		p.swallow[Requests] += n
+		p.needle, p.haystack, p.found = needle, nil, c
+		if n < 0 {
+			p.needle, p.found = nil, nil
+			p.cutAll(func(l *link) bool { return l.poisoned })
+		}
+	})
+}
+
+// fault applies change(1) now and change(-1) at heal.
+func (p *Proxy) fault(change func(n int)) (heal func()) {
+	apply := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		change(n)
+		p.changed.Broadcast()
+	}
+	apply(1)
+	var once sync.Once
+	return func() { once.Do(func() { apply(-1) }) }
+}
+
+// Close cuts everything and waits for the proxy's goroutines.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.cutAll(func(*link) bool { return true })
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	p.work.Wait()
+}
+
+// cutAll cuts the connections that match. p.mu is held.
+func (p *Proxy) cutAll(match func(*link) bool) {
+	for l := range p.links {
+		if match(l) {
+			p.hits++
+			l.cut()
+			delete(p.links, l)
+		}
+	}
+	p.changed.Broadcast()
+}
+
+func (p *Proxy) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.work.Go(func() { p.connect(conn) })
+	}
+}
+
+// connect waits while the proxy holds, then reaches for the server.
+func (p *Proxy) connect(client net.Conn) {
+	p.mu.Lock()
+	if p.held > 0 {
+		p.hits++
+	}
+	for p.held > 0 && !p.closed {
+		p.changed.Wait()
+	}
+	refused, target := p.refused > 0 || p.closed, p.target
+	if p.refused > 0 {
+		p.hits++
+	}
+	p.mu.Unlock()
+	if refused {
+		reset(client)
+		return
+	}
+	server, err := net.Dial("tcp", target)
+	if err != nil {
+		reset(client)
+		return
+	}
+	l := &link{client: client, server: server, done: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.refused > 0 {
+		l.cut()
+		return
+	}
+	p.links[l] = struct{}{}
+	if p.linked != nil {
+		close(p.linked)
+		p.linked = nil
+	}
+	p.work.Go(func() { p.pump(l, Requests, client, server) })
+	p.work.Go(func() { p.pump(l, Answers, server, client) })
+}
+
+// pump moves data one way until either end is closed.
+func (p *Proxy) pump(l *link, way Direction, from, to net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 && !p.forward(l, way, to, buf[:n]) {
+			break
+		}
+		if err != nil {
+			break
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// A blackhole swallows the end of a connection as well.
+	for (p.swallow[way] > 0 || p.held > 0) && !l.isCut() {
+		p.changed.Wait()
+	}
+	l.cut()
+	delete(p.links, l)
+	p.changed.Broadcast()
+}
+
+// forward passes one piece of data on, or does to it what the faults say.
+func (p *Proxy) forward(l *link, way Direction, to net.Conn, data []byte) bool {
+	p.mu.Lock()
+	for counted := false; p.held > 0 && !l.isCut(); p.changed.Wait() {
+		if !counted {
+			counted = true
+			p.hits++
+		}
+	}
+	if p.swallow[way] > 0 {
+		p.hits++
+		l.poisoned = true
+		if way == Requests {
+			p.search(data)
+		}
+		p.mu.Unlock()
+		return true
+	}
+	delay := p.delay
+	if delay > 0 {
+		p.hits++
+	}
+	if way == Requests {
+		p.passed = time.Now()
+	}
+	p.mu.Unlock()
+	if delay > 0 && !l.wait(delay) {
+		return false
+	}
+	_, err := to.Write(data)
+	return err == nil
+}
+
+// search looks for the needle in what is swallowed. p.mu is held.
+func (p *Proxy) search(data []byte) {
+	if p.needle == nil {
+		return
+	}
+	p.haystack = append(p.haystack, data...)
+	if bytes.Contains(p.haystack, p.needle) {
+		close(p.found)
+		p.needle = nil
+	}
+}
+
+// A link is one connection through the proxy.
+type link struct {
+	client, server net.Conn
+	poisoned       bool // it has lost data
+	once           sync.Once
+	done           chan struct{}
+}
+
+func (l *link) cut() {
+	l.once.Do(func() {
+		close(l.done)
+		reset(l.client)
+		reset(l.server)
+	})
+}
+
+func (l *link) isCut() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *link) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+// reset closes without saying goodbye.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}

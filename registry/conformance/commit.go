@@ -1,0 +1,184 @@
+package conformance
+
+import (
+	"errors"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+var commitCases = []testCase{
+	{name: "AllApplied", run: allApplied, place: "Store.Commit",
+		rule: "a commit applies every one of its operations"},
+	{name: "NoneAppliedOnFailure", run: noneApplied, place: "Store.Commit, registry.CommitError",
+		rule: "when one operation cannot be applied, none is, not even those before it"},
+	{name: "FailureIndexFirst", run: failureIndexFirst, place: "registry.CommitError.Index",
+		rule: "the error names operation 0 when that is what fails"},
+	{name: "FailureIndexMiddle", run: failureIndexMiddle, place: "registry.CommitError.Index",
+		rule: "the error names the operation that fails, wherever it stands and whatever its kind"},
+	{name: "FailureIndexTwoBadPicksFirst", run: failureIndexTwoBad, place: "registry.CommitError.Index",
+		rule: "of two operations that cannot be applied the error names the first"},
+	{name: "ErrorIsTyped", run: errorIsTyped, place: "registry.CommitError",
+		rule: "the error is a *CommitError with the failed Op, and errors.Is finds its one reason and no other"},
+	{name: "CheckExists", run: checkExists, place: "registry.OpCheck",
+		rule: "Check passes when the node exists, and writes nothing"},
+	{name: "CheckMissing", run: checkMissing, place: "registry.OpCheck, registry.AnyVersion",
+		rule: "Check of what does not exist fails with ErrNotFound, at AnyVersion too"},
+	{name: "CheckVersion", run: checkVersion, place: "registry.OpCheck",
+		rule: "Check passes at the node's version only: else ErrVersion"},
+	{name: "CheckOnly", run: checkOnly, place: "registry.OpCheck, Store.Commit",
+		rule: "a commit of nothing but checks is a commit"},
+	{name: "CreateParentAndChildSameCommit", run: createParentAndChild, place: "Store.Commit: operations see each other",
+		rule: "a parent may be created with its child and grandchild"},
+	{name: "DeleteChildAndParentSameCommit", run: deleteChildAndParent, place: "Store.Commit: operations see each other",
+		rule: "a child may be deleted with its parent"},
+	{name: "OrderMatters", run: orderMatters, place: "Store.Commit: applies ops in their order",
+		rule: "operations see only those before them: child before parent is ErrNoParent, parent before child ErrNotEmpty"},
+	{name: "OrderOfKinds", run: orderOfKinds, place: "Store.Commit: operations see each other",
+		rule: "a create sees that its parent became ephemeral, or went, earlier in the commit"},
+	{name: "DuplicatePathRefused", run: duplicatePath, place: "Store.Commit, Limits.Validate",
+		rule: "a path may stand once in a commit: else ErrInvalid, whatever the kinds"},
+	{name: "EmptyCommit", run: emptyCommit, place: "Limits.Validate",
+		rule: "a commit of no operations is ErrInvalid"},
+	{name: "InvalidOp", run: invalidOp, place: "Limits.Validate",
+		rule: "an unknown kind, the zero Op and a version below AnyVersion are ErrInvalid"},
+	{name: "MaxOps", run: maxOps, place: "registry.Limits.MaxOps",
+		rule: "a commit of MaxOps creates, and of MaxOps sets, fits"},
+	{name: "PortableOpsDistinctParents", run: portableOps, place: "registry.Limits, PortableLimits",
+		rule: "40 operations of any kind fit, each under a parent of its own"},
+	{name: "PortableBytes", run: portableBytes, place: "registry.Limits, PortableLimits",
+		rule: "512 KiB over all paths and values fit in one commit, and read back"},
+	{name: "OverMaxOps", run: overMaxOps, place: "registry.Limits.MaxOps",
+		rule: "one operation more than MaxOps is ErrInvalid, and none is applied"},
+	{name: "OverBytes", run: overBytes, place: "registry.Limits.MaxBytes",
+		rule: "one byte more than MaxBytes is ErrInvalid, and nothing is applied"},
+	{name: "SameRevisionForAll", run: sameRevision, place: "registry.Node, Store.Commit",
+		rule: "all that one commit writes has the same Modified, all that it creates the same Created"},
+	{name: "RevisionIsModified", run: revisionIsModified, place: "Store.Commit",
+		rule: "the revision of a commit with a Set is the Modified of everything it wrote"},
+	{name: "RevisionsIncrease", run: revisionsIncrease, place: "registry.Revision",
+		rule: "later commits have greater revisions, over all sessions"},
+	{name: "ConcurrentCASOneWinner", run: casOneWinner, place: "registry.OpSet, registry.OpCreate",
+		rule: "of many writers at one version one wins and the others get ErrVersion; of many creators one, and ErrExists"},
+	{name: "ConcurrentCounterNoLostUpdate", run: counterNoLostUpdate, place: "registry.OpSet",
+		rule: "read, add one, set at the version read: no addition is lost"},
+	{name: "EphemeralInCommit", run: ephemeralInCommit, place: "registry.OpCreateEphemeral",
+		rule: "an ephemeral node is made with other operations, and not made when one fails"},
+	{name: "EphemeralAndPersistentMixed", run: ephemeralMixed, place: "registry.OpCreateEphemeral",
+		rule: "of one commit the ephemeral nodes vanish with the session and the persistent ones stay"},
+	{name: "SetKeepsEphemeral", run: setKeepsEphemeral, place: "registry.OpSet",
+		rule: "an ephemeral node stays ephemeral, and its owner's, when it is set by whom ever"},
+	{name: "CommitOnLostSession", run: commitOnLost, place: "registry.ErrSessionLost",
+		rule: "a commit on a session that has ended is ErrSessionLost, and nothing is applied"},
+	{name: "ContextCancelledBeforeSend", run: contextCancelled, place: "Store.Commit",
+		rule: "a context that has ended before anything was sent comes back as its plain error, and nothing is applied"},
+}
+
+func allApplied(t *trial) {
+	t.create(t.s, t.path("check"), "c")
+	t.create(t.s, t.path("set"), "old")
+	t.create(t.s, t.path("delete"), "d")
+	t.commit(t.s,
+		registry.Check(t.path("check"), 0), registry.Set(t.path("set"), []byte("new"), 0),
+		registry.Delete(t.path("delete"), 0), registry.Create(t.path("create"), []byte("x")),
+		registry.CreateEphemeral(t.path("ephemeral"), []byte("y")))
+	t.hasChildren(t.s, t.dir, "check", "create", "ephemeral", "set")
+	for name, want := range map[string]string{"check": "c", "set": "new", "create": "x", "ephemeral": "y"} {
+		if n := t.present(t.s, t.path(name)); string(n.Value) != want {
+			t.fatalf("%s has value %q; want %q", name, n.Value, want)
+		}
+	}
+}
+
+func noneApplied(t *trial) {
+	set, del := t.create(t.s, t.path("set"), "old"), t.create(t.s, t.path("delete"), "d")
+	good := []registry.Op{
+		registry.Create(t.path("create"), nil), registry.CreateEphemeral(t.path("ephemeral"), nil),
+		registry.Set(set.Path, []byte("new"), 0), registry.Delete(del.Path, 0),
+	}
+	bad := registry.Set(t.path("missing"), nil, registry.AnyVersion)
+	for at := range len(good) + 1 {
+		ops := append(append(append([]registry.Op(nil), good[:at]...), bad), good[at:]...)
+		t.refused(t.s, at, registry.ErrNotFound, ops...)
+		t.unchanged(t.s, set)
+		t.unchanged(t.s, del)
+		t.absent(t.s, t.path("create"), t.path("ephemeral"), t.path("missing"))
+		t.hasChildren(t.s, t.dir, "delete", "set")
+	}
+}
+
+// badOps are operations that fail in every way there is, on the nodes that
+// prepareBad makes.
+func (t *trial) badOps() []struct {
+	op  registry.Op
+	err error
+} {
+
+	t.create(t.s, t.path("v0"), "")
+	t.create(t.s, t.path("v0b"), "")
+	t.create(t.s, t.path("v0c"), "")
+	t.create(t.s, t.path("full"), "")
+	t.create(t.s, t.path("full/child"), "")
+	t.create(t.s, t.path("there"), "")
+	t.commit(t.s, registry.CreateEphemeral(t.path("eph"), nil))
+	return []struct {
+		op  registry.Op
+		err error
+	}{
+		{registry.Check(t.path("gone1"), registry.AnyVersion), registry.ErrNotFound},
+		{registry.Check(t.path("v0"), 7), registry.ErrVersion},
+		{registry.Create(t.path("there"), nil), registry.ErrExists},
+		{registry.Create(t.path("no/parent"), nil), registry.ErrNoParent},
+		{registry.CreateEphemeral(t.path("eph/child"), nil), registry.ErrEphemeralParent},
+		{registry.Set(t.path("gone2"), nil, 0), registry.ErrNotFound},
+		{registry.Set(t.path("v0b"), nil, 3), registry.ErrVersion},
+		{registry.Delete(t.path("gone3"), 0), registry.ErrNotFound},
+		{registry.Delete(t.path("v0c"), 2), registry.ErrVersion},
+		{registry.Delete(t.path("full"), 0), registry.ErrNotEmpty},
+	}
+}
+
+func failureIndexFirst(t *trial) {
+	for _, bad := range t.badOps() {
+		t.refused(t.s, 0, bad.err, bad.op, registry.Create(t.path("x"), nil), registry.Create(t.path("y"), nil))
+	}
+}
+
+func failureIndexMiddle(t *trial) {
+	for i, bad := range t.badOps() {
+		at := i % 4
+		ops := []registry.Op{
+			registry.Create(t.path("w"), nil), registry.Create(t.path("x"), nil),
+			registry.CreateEphemeral(t.path("y"), nil), registry.Create(t.path("z"), nil),
+		}
+		ops = append(ops[:at:at], append([]registry.Op{bad.op}, ops[at:]...)...)
+		t.refused(t.s, at, bad.err, ops...)
+	}
+}
+
+func failureIndexTwoBad(t *trial) {
+	bad := t.badOps()
+	for i := range bad {
+		for j := range bad {
+			if i == j {
+				continue
+			}
+			t.refused(t.s, 1, bad[i].err, registry.Create(t.path("x"), nil), bad[i].op, registry.Create(t.path("y"), nil), bad[j].op)
+		}
+	}
+}
+
+func errorIsTyped(t *trial) {
+	reasons := []error{
+		registry.ErrNotFound, registry.ErrExists, registry.ErrVersion, registry.ErrNotEmpty, registry.ErrNoParent, registry.ErrEphemeralParent,
+		registry.ErrInvalid, registry.ErrUnavailable, registry.ErrUncertain, registry.ErrSessionLost, registry.ErrDenied,
+	}
+	for _, bad := range t.badOps() {
+		_, err := t.try(t.ctx, t.s, bad.op)
+		t.isCommitError(err, 0, bad.err, []registry.Op{bad.op})
+		for _, reason := range reasons {
+			if errors.Is(err, reason) != (reason == bad.err) {
+				t.fatalf("errors.Is(%v, %v) is %v", err, reason, errors.Is(err, reason))
+			}
+		}
+	}
+}

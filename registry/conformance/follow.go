@@ -1,0 +1,244 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A target is what a follower was told to watch.
+type target struct {
+	path  string
+	scope registry.Scope
+}
+
+func (g target) String() string { return fmt.Sprintf("%s of %s", g.scope, g.path) }
+
+// A view is what a follower knows of one target.
+type view struct {
+	adds, synced int
+	nodes        map[string]registry.Node // last state, absence too
+	newest       map[string]registry.Node // last state that existed
+	events       int
+}
+
+// A follower consumes a Watcher and holds each event against the rules that
+// every watch keeps. What it saw can be asked for at any time.
+type follower struct {
+	t *trial
+	w registry.Watcher
+
+	mu    sync.Mutex
+	views map[target]*view
+	order []registry.Event
+	err   error
+}
+
+// follow starts a follower; it is joined when the case ends.
+func (t *trial) follow(s registry.Session) *follower {
+	f := &follower{t: t, w: t.watch(s), views: map[target]*view{}}
+	ctx, cancel := context.WithCancel(t.ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { f.run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		_ = f.w.Close()
+		wg.Wait()
+	})
+	return f
+}
+
+// watch returns a watcher that is closed when the case ends.
+func (t *trial) watch(s registry.Session) registry.Watcher {
+	w, err := s.Watch(t.ctx)
+	if err != nil {
+		t.fatalf("Watch: %v", err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+func (f *follower) run(ctx context.Context) {
+	for {
+		events, err := f.w.Next(ctx)
+		f.mu.Lock()
+		for _, e := range events {
+			f.take(e)
+		}
+		f.err = err
+		f.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (f *follower) take(e registry.Event) {
+	f.order = append(f.order, e)
+	g := target{e.Path, e.Scope}
+	v := f.views[g]
+	if v == nil {
+		f.t.errorf("an event of %s, which was never added", g)
+		return
+	}
+	v.events++
+	if e.Synced {
+		v.synced++
+		if v.synced > v.adds {
+			f.t.errorf("Synced number %d of %s, which was added %d times", v.synced, g, v.adds)
+		}
+		return
+	}
+	if problem := f.misfit(g, v, e.Node); problem != "" {
+		f.t.errorf("the watch of %s delivered %s: %s", g, show(e.Node), problem)
+	}
+	v.nodes[e.Node.Path] = e.Node
+	if e.Node.Exists() {
+		v.newest[e.Node.Path] = e.Node
+	}
+}
+
+// misfit says which rule of every watch the state breaks.
+func (f *follower) misfit(g target, v *view, n registry.Node) string {
+	if g.scope == registry.Self && n.Path != g.path {
+		return "not the node that is watched"
+	}
+	if g.scope == registry.Children {
+		name, below := strings.CutPrefix(n.Path, strings.TrimSuffix(g.path, "/")+"/")
+		if !below || name == "" || strings.Contains(name, "/") {
+			return "not one level below"
+		}
+	}
+	newest, known := v.newest[n.Path]
+	if !n.Exists() || !known {
+		return ""
+	}
+	last := v.nodes[n.Path]
+	switch {
+	case n.Modified < newest.Modified:
+		return fmt.Sprintf("back in time, Modified %d was delivered before", newest.Modified)
+	case !last.Exists() && n.Created <= newest.Created:
+		return fmt.Sprintf("this incarnation, Created %d, was delivered as gone before", newest.Created)
+	case n.Created < newest.Created, n.Created == newest.Created && n.Version < newest.Version:
+		return "back in time, after " + show(newest)
+	}
+	return ""
+}
+
+// add starts a target.
+func (f *follower) add(path string, scope registry.Scope) {
+	f.mu.Lock()
+	g := target{path, scope}
+	if f.views[g] == nil {
+		f.views[g] = &view{nodes: map[string]registry.Node{}, newest: map[string]registry.Node{}}
+	}
+	f.views[g].adds++
+	f.mu.Unlock()
+	f.t.step("watch %s", g)
+	if err := f.w.Add(path, scope); err != nil {
+		f.t.fatalf("Watcher.Add(%s): %v", g, err)
+	}
+}
+
+// synced waits for the Synced of the last add of a target.
+func (f *follower) synced(path string, scope registry.Scope) {
+	g := target{path, scope}
+	f.until("Synced of "+g.String(), func() string {
+		if v := f.views[g]; v.synced < v.adds {
+			return fmt.Sprintf("%d of %d Synced after %d events", v.synced, v.adds, v.events)
+		}
+		return ""
+	})
+}
+
+// until waits for what ok, called under the lock, finds in order.
+func (f *follower) until(what string, ok func() string) {
+	f.t.eventually(what, func() string {
+		f.mu.Lock()
+		saw, err := ok(), f.err
+		f.mu.Unlock()
+		if saw != "" && err != nil {
+			f.t.fatalf("waited for: %s; Next failed: %v; until then: %s", what, err, saw)
+		}
+		return saw
+	})
+}
+
+// last waits until some last state satisfies is, and returns it.
+func (f *follower) last(what string, is func(registry.Node) bool) registry.Node {
+	var found registry.Node
+	f.until(what, func() string {
+		for _, v := range f.views {
+			for _, n := range v.nodes {
+				if is(n) {
+					found = n
+					return ""
+				}
+			}
+		}
+		return "last states " + f.states()
+	})
+	return found
+}
+
+// becomes waits until the last state of path is value, or absence for "-".
+func (f *follower) becomes(path, value string) registry.Node {
+	want := "value " + value
+	if value == "-" {
+		want = "absence"
+	}
+	return f.last(fmt.Sprintf("%s to arrive as the state of %s", want, path), func(n registry.Node) bool {
+		if n.Path != path {
+			return false
+		}
+		return n.Exists() == (value != "-") && (value == "-" || string(n.Value) == value)
+	})
+}
+
+// ended waits until Next fails and returns how.
+func (f *follower) ended() error {
+	var err error
+	f.t.eventually("Next to fail", func() string {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if err = f.err; err == nil {
+			return "Next still waits"
+		}
+		return ""
+	})
+	return err
+}
+
+// events returns what has arrived so far, in order.
+func (f *follower) events() []registry.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]registry.Event(nil), f.order...)
+}
+
+// children returns the values of what exists in a target now, by path.
+func (f *follower) children(g target) map[string]string {
+	values := map[string]string{}
+	for _, n := range f.views[g].nodes {
+		if n.Exists() {
+			values[n.Path] = string(n.Value)
+		}
+	}
+	return values
+}
+
+func (f *follower) states() string {
+	var all []string
+	for g, v := range f.views {
+		for _, n := range v.nodes {
+			if len(all) < 8 {
+				all = append(all, show(n))
+			}
+		}
+		all = append(all, fmt.Sprintf("(%s: %d events, %d Synced)", g, v.events, v.synced))
+	}
+	return strings.Join(all, "; ")
+}

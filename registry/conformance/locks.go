@@ -1,0 +1,244 @@
+package conformance
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+const (
+	lockDoc  = "Session.Lock"
+	guardDoc = "Lock.Guard; package doc of registry, fenced locks"
+)
+
+var lockCases = []testCase{
+	{name: "Exclusive", run: lockExclusive, place: lockDoc,
+		rule: "while one session holds the lock, Lock of another waits"},
+	{name: "ExclusiveWithinOneSession", run: lockOneSession, place: lockDoc,
+		rule: "two callers on one session exclude each other, as those of two sessions do"},
+	{name: "MakesDirectory", run: lockMakesDirectory, place: "Session.Lock, Lock.Path",
+		rule: "the directory is made when missing; the owner's node is ephemeral, holds the value, and has a path of its own each time"},
+	{name: "Fair", run: lockFair, place: lockDoc,
+		rule: "the lock goes to those who wait in the order of their arrival"},
+	{name: "TryLock", run: tryLock, place: "Session.TryLock, registry.ErrHeld",
+		rule: "TryLock does not wait: ErrHeld while somebody holds or waits, and it leaves nothing behind"},
+	{name: "TokenIncreases", run: tokenIncreases, place: "Lock.Token",
+		rule: "tokens rise strictly from holder to holder and are the Created of the owner's node"},
+	{name: "TokenIncreasesOverRestart", run: tokenOverRestart, needs: alone, place: "Lock.Token",
+		rule: "tokens rise over restarts of the service too"},
+	{name: "GuardPassesWhileHeld", run: guardPasses, place: guardDoc,
+		rule: "a commit with the Guard of a held lock passes, from any session"},
+	{name: "GuardFailsAfterRelease", run: guardAfterRelease, place: guardDoc,
+		rule: "a commit with the Guard of a released lock fails with ErrNotFound, also when another holds the lock"},
+	{name: "GuardFailsAfterExpiry", run: guardAfterExpiry, place: guardDoc,
+		rule: "a commit with the Guard of a holder whose session the service has ended fails with ErrNotFound"},
+	{name: "LostClosesOnExpire", run: lostOnExpire, place: "Lock.Lost",
+		rule: "Lost is closed when the holder's session is lost"},
+	{name: "LostNotAfterDeadline", run: lostByDeadline, place: "Lock.Lost, Session.Done",
+		rule: "cut off from the service, Lost is closed no later than the session's Deadline"},
+	{name: "LostOnDelete", run: lostOnDelete, place: "Lock.Lost",
+		rule: "Lost is closed when somebody else deletes the owner's node"},
+	{name: "CancelWhileWaitingLeavesNoNode", run: cancelWaiting, place: lockDoc,
+		rule: "a waiter whose context ends gets its error and leaves nothing in the queue"},
+	{name: "CancelWhileCutOffLeavesNoNode", run: cancelCutOff, place: lockDoc,
+		rule: "a waiter that gives up while it is cut off is removed from the queue once its client is back"},
+	{name: "WaiterExpiryDoesNotBlock", run: waiterExpires, place: lockDoc,
+		rule: "a waiter whose session ends does not block those behind it"},
+	{name: "NoPhantomLeader", run: noPhantom, place: lockDoc,
+		rule: "a waiter whose session the service has ended never gets the lock, whatever its client knows"},
+	{name: "HolderCloseReleases", run: holderCloses, place: "Session.Close, registry.Lock",
+		rule: "closing the holder's session gives the lock to the next"},
+	{name: "ReleaseTwice", run: releaseTwice, place: "Lock.Release",
+		rule: "Release is idempotent, and a second one takes nothing from the next holder"},
+	{name: "ReleaseAfterTakeoverDoesNotDeleteSuccessor", run: releaseAfterTakeover, place: "Lock.Release",
+		rule: "Release by one whose session had ended deletes nothing of the next holder's"},
+	{name: "UncertainJoin", run: uncertainJoin, place: "Session.Lock; registry.ErrUncertain",
+		rule: "a lock that is taken through an uncertain commit is one place in the queue, not two, and not none"},
+	{name: "WaitSurvivesDrop", run: waitSurvivesDrop, place: "Session.Lock; package doc, Guarantees: connection loss",
+		rule: "a waiter keeps its place, and gets the lock, over broken connections"},
+	{name: "NoHerd", run: noHerd, place: "Session.Lock, order of arrival",
+		rule: "a release wakes the next in line, not everybody"},
+	{name: "ContendersUnderFaults", run: contendersUnderFaults, place: "registry.Lock; Session.Deadline",
+		rule: "under drops, expiries and silence: one holder at a time until its Deadline, guarded writes in the order of tokens"},
+}
+
+// lock must succeed.
+func (t *trial) lock(s registry.Session, dir string) registry.Lock {
+	l, err := s.Lock(t.ctx, dir, []byte(s.ID()))
+	if err != nil {
+		t.fatalf("Lock(%s) by session %s: %v", dir, s.ID(), err)
+	}
+	t.step("session %s has the lock: token %d, node %s", s.ID(), l.Token(), l.Path())
+	return l
+}
+
+func (t *trial) release(l registry.Lock) {
+	if err := l.Release(t.ctx); err != nil {
+		t.fatalf("Release of %s: %v", l.Path(), err)
+	}
+	t.step("released %s", l.Path())
+	select {
+	case <-l.Lost():
+	default:
+		t.fatalf("Lost is open after Release")
+	}
+}
+
+func (t *trial) held(l registry.Lock) {
+	select {
+	case <-l.Lost():
+		t.fatalf("the lock %s was lost", l.Path())
+	default:
+	}
+}
+
+// lostLock waits until l is lost.
+func (t *trial) lostLock(l registry.Lock) {
+	select {
+	case <-l.Lost():
+	case <-t.ctx.Done():
+		t.fatalf("Lost of %s is open to the end of the case", l.Path())
+	}
+}
+
+func lockExclusive(t *trial) {
+	other, dir := t.open(), t.path("lock")
+	for i := range 3 {
+		first := t.lock(t.s, dir)
+		ctx, cancel := context.WithTimeout(t.ctx, 100*time.Millisecond)
+		l, err := other.Lock(ctx, dir, nil)
+		cancel()
+		if err == nil {
+			t.fatalf("round %d: sessions %s and %s both hold the lock, tokens %d and %d", i, t.s.ID(), other.ID(), first.Token(), l.Token())
+		}
+		t.step("Lock of session %s = %v", other.ID(), err)
+		t.isError(err, context.DeadlineExceeded)
+		t.held(first)
+		t.release(first)
+		t.release(t.lock(other, dir))
+	}
+}
+
+func lockOneSession(t *trial) {
+	dir := t.path("lock")
+	first := t.lock(t.s, dir)
+	l, err := t.s.TryLock(t.ctx, dir, nil)
+	if err == nil {
+		t.fatalf("TryLock on the session that holds the lock returned another, token %d beside %d", l.Token(), first.Token())
+	}
+	t.isError(err, registry.ErrHeld)
+	ctx, cancel := context.WithTimeout(t.ctx, 50*time.Millisecond)
+	l, err = t.s.Lock(ctx, dir, nil)
+	cancel()
+	if err == nil {
+		t.fatalf("Lock on the session that holds the lock returned another, token %d beside %d", l.Token(), first.Token())
+	}
+	t.isError(err, context.DeadlineExceeded)
+	t.release(first)
+	var inside, tokens atomic.Int64
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			for range 3 {
+				l, err := t.s.Lock(t.ctx, dir, nil)
+				if err != nil {
+					t.errorf("Lock: %v", err)
+					return
+				}
+				if n := inside.Add(1); n != 1 {
+					t.errorf("%d callers on one session hold the lock", n)
+				}
+				if last := tokens.Swap(int64(l.Token())); last >= int64(l.Token()) {
+					t.errorf("token %d after token %d", l.Token(), last)
+				}
+				inside.Add(-1)
+				if err := l.Release(t.ctx); err != nil {
+					t.errorf("Release: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func lockMakesDirectory(t *trial) {
+	dir := t.path("no/such/dir")
+	first, err := t.s.Lock(t.ctx, dir, []byte("who I am"))
+	if err != nil {
+		t.fatalf("Lock of a directory that is missing: %v", err)
+	}
+	n := t.present(t.s, first.Path())
+	if string(n.Value) != "who I am" || !n.Ephemeral || !n.Owned {
+		t.fatalf("the owner's node is %s with value %q", show(n), n.Value)
+	}
+	t.queue(dir, 1)
+	t.release(first)
+	t.absent(t.s, first.Path())
+	second := t.lock(t.s, dir)
+	if second.Path() == first.Path() {
+		t.fatalf("two acquisitions have the owner's node %s", first.Path())
+	}
+	if d := t.present(t.s, dir); d.Ephemeral {
+		t.fatalf("the directory is %s", show(d))
+	}
+}
+
+func tryLock(t *trial) {
+	dir, other := t.path("lock"), t.open()
+	first, err := t.s.TryLock(t.ctx, dir, nil)
+	if err != nil {
+		t.fatalf("TryLock of a free lock: %v", err)
+	}
+	for _, s := range []registry.Session{other, t.s} {
+		start := time.Now()
+		_, err = s.TryLock(t.ctx, dir, nil)
+		t.step("TryLock = %v", err)
+		t.isError(err, registry.ErrHeld)
+		if d := time.Since(start); d > 2*time.Second {
+			t.fatalf("TryLock of a held lock took %v", d)
+		}
+	}
+	t.queue(dir, 1)
+	w := t.wait(t.open(), dir, 2)
+	t.release(first)
+	l := t.gets(w)
+	_, err = t.s.TryLock(t.ctx, dir, nil)
+	t.isError(err, registry.ErrHeld)
+	t.release(l)
+	t.queue(dir, 0)
+	if l, err = other.TryLock(t.ctx, dir, nil); err != nil {
+		t.fatalf("TryLock of a lock that is free again: %v", err)
+	}
+	t.release(l)
+}
+
+func tokenIncreases(t *trial) {
+	dir := t.path("lock")
+	sessions := []registry.Session{t.s, t.open(), t.open()}
+	var last registry.Revision
+	for i := range 12 {
+		s := sessions[i%3]
+		l := t.lock(s, dir)
+		if l.Token() <= last {
+			t.fatalf("token %d after token %d", l.Token(), last)
+		}
+		last = l.Token()
+		if n := t.present(s, l.Path()); n.Created != last {
+			t.fatalf("token %d; the owner's node is %s", last, show(n))
+		}
+		t.release(l)
+	}
+}
+
+func tokenOverRestart(t *trial) {
+	dir := t.path("lock")
+	before := t.lock(t.s, dir)
+	t.release(before)
+	t.must("RestartServer", t.h.Faults().RestartServer())
+	if after := t.lock(t.open(), dir); after.Token() <= before.Token() {
+		t.fatalf("token %d after the restart, %d before", after.Token(), before.Token())
+	}
+}

@@ -1,0 +1,242 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A waiter is a call of Lock on its way.
+type waiter struct {
+	s    registry.Session
+	done chan struct{}
+	lock registry.Lock
+	err  error
+	stop context.CancelFunc
+}
+
+// wait starts Lock and returns once it stands in the queue: so many nodes are in dir.
+func (t *trial) wait(s registry.Session, dir string, queue int) *waiter {
+	ctx, cancel := context.WithCancel(t.ctx)
+	w := &waiter{s: s, done: make(chan struct{}), stop: cancel}
+	go func() {
+		defer close(w.done)
+		w.lock, w.err = s.Lock(ctx, dir, []byte(s.ID()))
+	}()
+	t.Cleanup(func() { cancel(); <-w.done })
+	t.queue(dir, queue)
+	t.step("session %s waits for the lock", s.ID())
+	return w
+}
+
+// queue waits until so many contenders are in dir.
+func (t *trial) queue(dir string, want int) {
+	t.eventually(fmt.Sprintf("%d nodes in the queue", want), func() string {
+		if t.s.Err() != nil {
+			t.fatalf("the session that looks on was lost: %v", t.s.Err())
+		}
+		t.sync(t.s)
+		if names := t.children(t.s, dir); len(names) != want {
+			return fmt.Sprintf("%d: %q", len(names), names)
+		}
+		return ""
+	})
+}
+
+// gets waits until w has the lock.
+func (t *trial) gets(w *waiter) registry.Lock {
+	select {
+	case <-w.done:
+	case <-t.ctx.Done():
+		t.fatalf("session %s, next in line, did not get the lock to the end of the case", w.s.ID())
+	}
+	if w.err != nil {
+		t.fatalf("Lock of session %s: %v", w.s.ID(), w.err)
+	}
+	t.step("session %s has the lock: token %d", w.s.ID(), w.lock.Token())
+	return w.lock
+}
+
+func (t *trial) stillWaits(w *waiter) {
+	select {
+	case <-w.done:
+		t.fatalf("Lock of session %s returned %v while another holds it", w.s.ID(), w.err)
+	default:
+	}
+}
+
+func lockFair(t *trial) {
+	const contenders = 6
+	dir := t.path("lock")
+	holder := t.lock(t.s, dir)
+	reg := t.registry()
+	shared := t.openOn(reg)
+	waiters := make([]*waiter, contenders)
+	for i := range waiters {
+		s := shared
+		if i%3 > 0 {
+			s = t.open()
+		}
+		waiters[i] = t.wait(s, dir, i+2)
+	}
+	for i, w := range waiters {
+		for _, behind := range waiters[i:] {
+			t.stillWaits(behind)
+		}
+		t.release(holder)
+		holder = t.gets(w)
+	}
+}
+
+func cancelWaiting(t *trial) {
+	dir, other := t.path("lock"), t.open()
+	l := t.lock(t.s, dir)
+	for _, s := range []registry.Session{other, t.s} {
+		w := t.wait(s, dir, 2)
+		w.stop()
+		<-w.done
+		t.step("cancelled: Lock = %v", w.err)
+		t.isError(w.err, context.Canceled)
+		t.queue(dir, 1)
+	}
+	t.held(l)
+	next := t.wait(other, dir, 2)
+	t.release(l)
+	t.gets(next)
+}
+
+func cancelCutOff(t *trial) {
+	dir, other := t.path("lock"), t.open()
+	l := t.lock(t.s, dir)
+	w := t.wait(other, dir, 2)
+	heal, err := t.h.Faults().Blackhole(other, Both)
+	t.must("Blackhole both ways", err)
+	defer heal()
+	w.stop()
+	select {
+	case <-w.done:
+	case <-time.After(t.h.SessionTimeout() / 2):
+		t.fatalf("Lock has not returned %v after its context ended", t.h.SessionTimeout()/2)
+	}
+	t.step("cancelled: Lock = %v", w.err)
+	t.isError(w.err, context.Canceled)
+	t.proveBlackhole(other)
+	heal()
+	t.step("healed")
+	t.queue(dir, 1)
+	t.held(l)
+}
+
+func waiterExpires(t *trial) {
+	dir := t.path("lock")
+	l := t.lock(t.s, dir)
+	dead := t.wait(t.open(), dir, 2)
+	last := t.wait(t.open(), dir, 3)
+	t.must("Expire the first waiter", t.h.Faults().Expire(dead.s))
+	t.queue(dir, 2)
+	t.stillWaits(last)
+	t.release(l)
+	t.gets(last)
+	<-dead.done
+	t.isError(dead.err, registry.ErrSessionLost)
+}
+
+func noPhantom(t *trial) {
+	dir := t.path("lock")
+	l := t.lock(t.s, dir)
+	dead := t.wait(t.open(), dir, 2)
+	t.must("Expire the waiter", t.h.Faults().Expire(dead.s))
+	t.queue(dir, 1)
+	t.release(l)
+	select {
+	case <-dead.done:
+	case <-t.ctx.Done():
+		t.fatalf("Lock of the dead session has not returned")
+	}
+	if dead.err == nil {
+		t.fatalf("Lock returned token %d to session %s, which the service had ended while it waited", dead.lock.Token(), dead.s.ID())
+	}
+	t.isError(dead.err, registry.ErrSessionLost)
+}
+
+func holderCloses(t *trial) {
+	dir, holder := t.path("lock"), t.open()
+	l := t.lock(holder, dir)
+	w := t.wait(t.s, dir, 2)
+	t.mustClose(holder)
+	t.lostLock(l)
+	t.gets(w)
+	t.guardFails(l, t.s)
+}
+
+func releaseTwice(t *trial) {
+	dir, other := t.path("lock"), t.open()
+	l := t.lock(t.s, dir)
+	t.release(l)
+	next := t.lock(other, dir)
+	t.release(l)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if err := l.Release(t.ctx); err != nil {
+				t.errorf("Release again: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	t.queue(dir, 1)
+	t.held(next)
+	t.commit(other, next.Guard(), registry.Create(t.path("a"), nil))
+}
+
+func releaseAfterTakeover(t *trial) {
+	dir, holder := t.path("lock"), t.open()
+	l := t.lock(holder, dir)
+	t.must("Expire the holder", t.h.Faults().Expire(holder))
+	next := t.lock(t.s, dir)
+	if err := l.Release(t.ctx); err != nil && !errors.Is(err, registry.ErrSessionLost) {
+		t.fatalf("Release after the session had ended: %v; want nil or ErrSessionLost", err)
+	}
+	t.queue(dir, 1)
+	t.held(next)
+	t.commit(t.s, next.Guard(), registry.Create(t.path("a"), nil))
+}
+
+// noHerd cuts all waiters off but the first, and looks whether the service has
+// something to say to them when the lock is released. Heartbeats may fall into
+// that moment too, but not those of most.
+func noHerd(t *trial) {
+	const behind = 6
+	dir := t.path("lock")
+	l := t.lock(t.s, dir)
+	first := t.wait(t.open(), dir, 2)
+	var others []*waiter
+	for i := range behind {
+		others = append(others, t.wait(t.open(), dir, i+3))
+	}
+	before := make([]int, behind)
+	for i, w := range others {
+		heal, err := t.h.Faults().Blackhole(w.s, Answers)
+		t.must("Blackhole answers", err)
+		defer heal()
+		before[i] = t.h.Faults().Hits(w.s)
+	}
+	t.release(l)
+	t.gets(first)
+	woken := 0
+	for i, w := range others {
+		if t.h.Faults().Hits(w.s) > before[i] {
+			woken++
+		}
+	}
+	if woken > behind/2 {
+		t.fatalf("the service had something to tell %d of %d waiters behind the next in line", woken, behind)
+	}
+	for _, w := range others {
+		t.proveBlackhole(w.s)
+	}
+}

@@ -1,0 +1,169 @@
+package conformance
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	// caseTime bounds the context of a case.
+	caseTime = 30 * time.Second
+	// hungTime is when a case that does not heed its context is given up.
+	hungTime = caseTime + 15*time.Second
+	// sideBySide is how many cases of a group run at once: most of them wait.
+	sideBySide = 8
+)
+
+// needs says what a case asks of the service around it.
+type needs uint8
+
+const (
+	// alone: the case disturbs the whole service or counts what others use too.
+	alone needs = 1 << iota
+	// cluster: the case needs more than one server.
+	cluster
+)
+
+// A testCase is one rule of the contract and the function that tries it.
+type testCase struct {
+	name  string
+	rule  string // one sentence: what an adapter must do
+	place string // where the contract says so
+	needs needs
+	run   func(*trial)
+}
+
+// A group shares one service.
+type group struct {
+	name  string
+	cases []testCase
+}
+
+// suite is the whole table. A new group is one line here.
+func suite() []group {
+	return []group{
+		{"Nodes", nodeCases},
+		{"Lists", listCases},
+		{"Commit", commitCases},
+		{"Sessions", sessionCases},
+		{"Watch", watchCases},
+		{"Locks", lockCases},
+		{"Uncertain", uncertainCases},
+	}
+}
+
+// on returns the cases of the group for a service of so many servers.
+func (g group) on(members int) []testCase {
+	var cases []testCase
+	for _, c := range g.cases {
+		if c.needs&cluster == 0 || members > 1 {
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}
+
+// Cases lists the cases that Run runs on a service of so many servers, as
+// Group/Name, in the order of the table.
+func Cases(members int) []string {
+	var names []string
+	for _, g := range suite() {
+		for _, c := range g.on(members) {
+			names = append(names, g.name+"/"+c.name)
+		}
+	}
+	return names
+}
+
+// Run proves an adapter: every case is a subtest Group/Name. newHarness is called
+// once for each group. Cases within a group run side by side unless they disturb
+// the service. Its last line of log tells how many ran.
+func Run(t *testing.T, newHarness func(testing.TB) Harness) {
+	t.Helper()
+	var listed, ran atomic.Int64
+	groups := 0
+	for _, g := range suite() {
+		t.Run(g.name, func(t *testing.T) {
+			groups++
+			h := newHarness(t)
+			t.Cleanup(h.Close)
+			cases := g.on(h.Members())
+			listed.Add(int64(len(cases)))
+			ran.Add(runGroup(t, h, cases))
+		})
+	}
+	t.Logf("conformance: %d cases in %d groups, %d skipped", ran.Load(), groups, listed.Load()-ran.Load())
+}
+
+// runGroup runs the cases that want to be alone, then the others side by side,
+// and returns how many ran: fewer than all under go test -run.
+func runGroup(t *testing.T, h Harness, cases []testCase) int64 {
+	var ran atomic.Int64
+	one := func(c testCase) {
+		t.Run(c.name, func(t *testing.T) {
+			ran.Add(1)
+			failed, text := execute(t, h, c)
+			if text != "" {
+				t.Log(text)
+			}
+			if failed {
+				t.Fail()
+			}
+		})
+	}
+	var others []testCase
+	for _, c := range cases {
+		if c.needs&alone != 0 {
+			one(c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	queue := make(chan testCase)
+	var workers sync.WaitGroup
+	for range sideBySide {
+		workers.Go(func() {
+			for c := range queue {
+				one(c)
+			}
+		})
+	}
+	for _, c := range others {
+		queue <- c
+	}
+	close(queue)
+	workers.Wait()
+	return ran.Load()
+}
+
+// execute runs one case within its own time and returns what came of it.
+func execute(tb testing.TB, h Harness, c testCase) (failed bool, text string) {
+	return executeFor(tb, h, c, caseTime, hungTime)
+}
+
+func executeFor(tb testing.TB, h Harness, c testCase, limit, hung time.Duration) (failed bool, text string) {
+	rec := &recorder{TB: tb}
+	done := make(chan struct{})
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	t := &trial{recorder: rec, h: h, c: c, ctx: ctx}
+	go func() {
+		defer close(done)
+		protect(rec, func() {
+			t.begin()
+			c.run(t)
+		})
+		rec.cleanup()
+	}()
+	guard := time.NewTimer(hung)
+	defer guard.Stop()
+	select {
+	case <-done:
+	case <-guard.C:
+		rec.Error(t.report("a call has not returned %v after its context ended: it ignores its context", hung-limit))
+	}
+	return rec.result()
+}

@@ -1,0 +1,226 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+const sessionDoc = "registry.Session"
+
+var sessionCases = []testCase{
+	{name: "TwoSessionsDistinct", run: twoSessions, place: "Session.ID, Registry.Open",
+		rule: "sessions, of one registry too, are lives of their own: distinct IDs, each with its own ephemeral nodes"},
+	{name: "OwnedFlag", run: ownedFlag, place: "registry.Node.Owned",
+		rule: "Owned is set on ephemeral nodes for the session that made them and for no other"},
+	{name: "CloseRemovesEphemerals", run: closeRemoves, place: "Session.Close",
+		rule: "when Close has returned nil the session's ephemeral nodes are gone, and nobody else's"},
+	{name: "CloseIdempotent", run: closeIdempotent, place: "Session.Close",
+		rule: "Close may be called again, from many goroutines too"},
+	{name: "CloseUnreachableBounded", run: closeUnreachable, place: "Session.Close",
+		rule: "without the service Close returns with its context, with an error; Done is closed; the nodes vanish by expiry"},
+	{name: "CloseAfterLossEndsAtService", run: closeAfterLoss, place: "Session.Close",
+		rule: "Close of a lost session still tries to end it at the service: after nil its nodes are gone"},
+	{name: "RegistryCloseEndsSessions", run: registryClose, place: "Registry.Close, registry.ErrClosed",
+		rule: "closing a registry ends its sessions, Open then fails with ErrClosed, and Close is idempotent"},
+	{name: "OpenWaitsThenUnavailable", run: openUnavailable, place: "Registry.Open",
+		rule: "Open waits for a service that cannot be reached until its context ends, then fails with ErrUnavailable"},
+	{name: "Namespace", run: namespaceNotEmpty, place: "Registry.Namespace",
+		rule: "a namespace is never empty and has no slash at its ends"},
+	{name: "AliveErrNil", run: aliveErrNil, place: "Session.Err, Session.Done, Session.Deadline",
+		rule: "while a session lives Err is nil, Done open, and Deadline ahead by no more than the timeout"},
+	{name: "DeadlineAdvances", run: deadlineAdvances, place: "Session.Deadline",
+		rule: "Deadline advances with the heartbeats and never goes back"},
+	{name: "ExpireRemovesEphemerals", run: expireRemoves, place: sessionDoc,
+		rule: "a session that the service has ended loses its ephemeral nodes, and only its own"},
+	{name: "ExpireClosesDone", run: expireClosesDone, place: "Session.Done, Session.Err",
+		rule: "a session that the service has ended closes Done by its Deadline, and Err wraps ErrSessionLost"},
+	{name: "ExpireKeepsPersistent", run: expireKeeps, place: "registry.OpCreate",
+		rule: "persistent nodes outlive the session that made them"},
+	{name: "ErrorEveryMethod", run: errorEveryMethod, place: "registry.ErrSessionLost",
+		rule: "every method of a lost session, and of a closed one, fails with ErrSessionLost"},
+	{name: "NoWriteAfterLoss", run: noWriteAfterLoss, place: "package doc, Guarantees: a session is one life",
+		rule: "a session that the service has ended makes no ephemeral node any more, before and after its client knows, and never revives"},
+	{name: "LateCommitOfDeadSession", run: lateCommitOfDead, place: "package doc, Guarantees: a session is one life",
+		rule: "a commit that a session left in flight when it ended makes no ephemeral node"},
+	{name: "DoneNotAfterDeadline", run: doneNotAfterDeadline, place: "Session.Done",
+		rule: "cut off in whatever way, Done is closed no later than Deadline"},
+	{name: "DeadlineNeverAfterServerDeletion", run: deadlineBeforeDeletion, place: "Session.Deadline",
+		rule: "Deadline is never later than the instant at which the service deletes the session's nodes"},
+	{name: "DropReconnectSameSession", run: dropReconnect, place: "package doc, Guarantees: connection loss",
+		rule: "a broken connection is made again within the same session"},
+	{name: "DropKeepsEphemerals", run: dropKeeps, place: "package doc, Guarantees: connection loss",
+		rule: "a blip within the session deletes nothing and re-creates nothing"},
+	{name: "BlackholeShort", run: blackholeShort, place: "package doc, Guarantees: connection loss",
+		rule: "silence of a third of the timeout loses nothing"},
+	{name: "ReconnectWithin2s", run: reconnectQuickly, place: "Registry.Open, registry.Store",
+		rule: "after an outage of 4 s a client works again within 2 s: its back-off does not grow without bound"},
+	{name: "PauseShort", run: pauseShort, needs: alone, place: "package doc, Guarantees: connection loss",
+		rule: "a service that pauses for a third of the timeout loses no session"},
+	{name: "PauseLong", run: pauseLong, needs: alone, place: "Session.Done; package doc, Guarantees",
+		rule: "a service that pauses for longer than the timeout: Done by Deadline, and later new sessions, without the old one's nodes"},
+	{name: "RestartServerKeepsData", run: restartKeepsData, needs: alone, place: "registry.Revision, registry.Node",
+		rule: "a restart keeps nodes, versions and revisions, and later revisions are greater"},
+	{name: "RestartServerSessionRule", run: restartSessionRule, needs: alone, place: "package doc, Guarantees: a session is one life",
+		rule: "over a restart a session either lives on with its nodes, or is lost and they vanish"},
+	{name: "LoseLeaderKeepsSession", run: loseLeader, needs: alone | cluster, place: "package doc, Guarantees: connection loss",
+		rule: "a change of the service's leader loses no session"},
+	{name: "StalledEndpointDoesNotKillSession", run: stalledEndpoint, needs: alone | cluster, place: "package doc, Guarantees: connection loss",
+		rule: "when the server that a client talks to stops answering, the session goes on at another"},
+	{name: "NoGoroutineLeak", run: noGoroutineLeak, needs: alone, place: "Session.Close",
+		rule: "closing a session joins its goroutines, those of its watchers and locks too"},
+}
+
+func twoSessions(t *trial) {
+	reg := t.registry()
+	a, b, c := t.openOn(reg), t.openOn(reg), t.open()
+	ids := []string{t.s.ID(), a.ID(), b.ID(), c.ID()}
+	slices.Sort(ids)
+	if ids[0] == "" || len(slices.Compact(ids)) != 4 {
+		t.fatalf("the IDs of four sessions are %q", ids)
+	}
+	for i, s := range []registry.Session{a, b, c} {
+		t.commit(s, registry.CreateEphemeral(t.path(fmt.Sprint(i)), nil))
+	}
+	t.mustClose(a)
+	t.sync(b)
+	t.absent(b, t.path("0"))
+	t.alive(b)
+	t.alive(c)
+	t.present(b, t.path("1"))
+	t.present(b, t.path("2"))
+	t.commit(b, registry.CreateEphemeral(t.path("again"), nil))
+}
+
+func (t *trial) mustClose(s registry.Session) {
+	if err := s.Close(t.ctx); err != nil {
+		t.fatalf("Close of session %s: %v", s.ID(), err)
+	}
+	t.step("closed session %s", s.ID())
+	select {
+	case <-s.Done():
+	default:
+		t.fatalf("Done is open after Close had returned")
+	}
+}
+
+func ownedFlag(t *trial) {
+	reg := t.registry()
+	a, b := t.openOn(reg), t.openOn(reg)
+	t.commit(a, registry.CreateEphemeral(t.path("e"), nil), registry.Create(t.path("p"), nil))
+	for s, owned := range map[registry.Session]bool{a: true, b: false, t.s: false} {
+		t.sync(s)
+		nodes := t.getAll(s, t.path("e"), t.path("p"))
+		if e := nodes[0]; !e.Ephemeral || e.Owned != owned {
+			t.fatalf("session %s reads the ephemeral node of session %s as %s", s.ID(), a.ID(), show(e))
+		}
+		if p := nodes[1]; p.Ephemeral || p.Owned {
+			t.fatalf("a persistent node reads as %s", show(p))
+		}
+	}
+}
+
+// proveHit ends a case whose fault has swallowed nothing.
+func (t *trial) proveHit(s registry.Session) {
+	if t.h.Faults().Hits(s) == 0 {
+		t.void("Faults.Hits is 0")
+	}
+}
+
+func openUnavailable(t *trial) {
+	reg := t.registry()
+	first := t.openOn(reg)
+	heal, err := t.h.Faults().Refuse(first)
+	t.must("Refuse", err)
+	defer heal()
+	const wait = 300 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.ctx, wait)
+	defer cancel()
+	start := time.Now()
+	s, err := reg.Open(ctx)
+	took := time.Since(start)
+	if err == nil {
+		_ = s.Close(t.ctx)
+		t.void("a session was opened through connections that are refused")
+	}
+	t.step("Open with a context of %v = %v after %v", wait, err, took)
+	t.isError(err, registry.ErrUnavailable)
+	if took < wait/2 || took > wait+2*time.Second {
+		t.fatalf("Open gave up after %v; its context ended after %v", took, wait)
+	}
+	t.proveHit(first)
+}
+
+func namespaceNotEmpty(t *trial) {
+	if ns := t.registry().Namespace(); ns == "" || ns[0] == '/' || ns[len(ns)-1] == '/' {
+		t.fatalf("Namespace is %q", ns)
+	}
+}
+
+func aliveErrNil(t *trial) {
+	for range 20 {
+		if err := t.s.Err(); err != nil {
+			t.fatalf("Err is %v", err)
+		}
+		t.alive(t.s)
+		before := time.Now()
+		ahead := t.s.Deadline().Sub(time.Now())
+		if ahead <= 0 || t.s.Deadline().Sub(before) > t.h.SessionTimeout()+time.Since(before) {
+			t.fatalf("Deadline is %v ahead; the timeout is %v", ahead, t.h.SessionTimeout())
+		}
+		t.present(t.s, t.dir)
+	}
+}
+
+func deadlineAdvances(t *trial) {
+	last := t.s.Deadline()
+	for range 3 {
+		was := last
+		t.eventually("Deadline to advance", func() string {
+			now := t.s.Deadline()
+			if now.Before(last) {
+				t.fatalf("Deadline went back by %v", last.Sub(now))
+			}
+			last = now
+			t.alive(t.s)
+			if now.After(was) {
+				return ""
+			}
+			return "it stands"
+		})
+	}
+	t.step("Deadline has advanced three times")
+}
+
+func expireRemoves(t *trial) {
+	owner, other := t.open(), t.open()
+	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil), registry.CreateEphemeral(t.path("b"), nil))
+	t.commit(other, registry.CreateEphemeral(t.path("c"), nil))
+	t.must("Expire", t.h.Faults().Expire(owner))
+	t.goneSoon(t.s, t.path("a"), t.path("b"))
+	t.lostSoon(owner)
+	t.present(t.s, t.path("c"))
+	t.alive(other)
+}
+
+func expireClosesDone(t *trial) {
+	owner := t.open()
+	t.must("Expire", t.h.Faults().Expire(owner))
+	t.lostSoon(owner)
+	if late := time.Since(owner.Deadline()); late > slack {
+		t.fatalf("Done was closed %v after Deadline", late)
+	}
+	t.isError(owner.Err(), registry.ErrSessionLost)
+}
+
+func expireKeeps(t *trial) {
+	owner := t.open()
+	n := t.create(owner, t.path("a"), "x")
+	t.must("Expire", t.h.Faults().Expire(owner))
+	t.lostSoon(owner)
+	t.sync(t.s)
+	t.unchanged(t.s, n)
+}

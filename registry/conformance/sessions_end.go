@@ -1,0 +1,230 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+func closeRemoves(t *trial) {
+	owner, other := t.open(), t.open()
+	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil), registry.CreateEphemeral(t.path("b"), nil), registry.Create(t.path("p"), nil))
+	t.commit(other, registry.CreateEphemeral(t.path("c"), nil))
+	t.mustClose(owner)
+	t.sync(t.s)
+	t.absent(t.s, t.path("a"), t.path("b"))
+	t.present(t.s, t.path("c"))
+	t.present(t.s, t.path("p"))
+	t.isError(owner.Err(), registry.ErrSessionLost)
+}
+
+func closeIdempotent(t *trial) {
+	s := t.open()
+	results := make(chan error)
+	for range 8 {
+		go func() { results <- s.Close(t.ctx) }()
+	}
+	for range 8 {
+		if err := <-results; err != nil {
+			t.errorf("Close, called eight times at once: %v", err)
+		}
+	}
+	t.mustClose(s)
+}
+
+func closeUnreachable(t *trial) {
+	owner := t.open()
+	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
+	heal, err := t.h.Faults().Blackhole(owner, Both)
+	t.must("Blackhole both ways", err)
+	defer heal()
+	const wait = 200 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.ctx, wait)
+	defer cancel()
+	start := time.Now()
+	err = owner.Close(ctx)
+	took := time.Since(start)
+	t.step("Close with a context of %v = %v after %v", wait, err, took)
+	if took > wait+2*time.Second {
+		t.fatalf("Close took %v", took)
+	}
+	if err == nil {
+		t.fatalf("Close returned nil; the service could not be told")
+	}
+	t.lostSoon(owner)
+	t.isError(owner.Err(), registry.ErrSessionLost)
+	t.goneSoon(t.s, t.path("a"))
+}
+
+func closeAfterLoss(t *trial) {
+	owner := t.open()
+	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
+	heal, err := t.h.Faults().Blackhole(owner, Both)
+	t.must("Blackhole both ways", err)
+	defer heal()
+	t.lostSoon(owner)
+	t.proveHit(owner)
+	heal()
+	t.step("healed")
+	if err := owner.Close(t.ctx); err != nil {
+		t.fatalf("Close of a lost session whose service can be reached: %v", err)
+	}
+	t.sync(t.s)
+	t.absent(t.s, t.path("a"))
+}
+
+func registryClose(t *trial) {
+	reg := t.registry()
+	a, b := t.openOn(reg), t.openOn(reg)
+	t.commit(a, registry.CreateEphemeral(t.path("a"), nil))
+	for range 2 {
+		if err := reg.Close(); err != nil {
+			t.fatalf("Registry.Close: %v", err)
+		}
+	}
+	t.step("closed their registry")
+	for _, s := range []registry.Session{a, b} {
+		t.lostSoon(s)
+		t.isError(s.Err(), registry.ErrSessionLost)
+	}
+	_, err := reg.Open(t.ctx)
+	t.isError(err, registry.ErrClosed)
+	t.goneSoon(t.s, t.path("a"))
+}
+
+func errorEveryMethod(t *trial) {
+	expired, closed := t.open(), t.open()
+	for _, s := range []registry.Session{expired, closed} {
+		w := t.watch(s)
+		l, err := s.TryLock(t.ctx, t.path("lock-"+s.ID()), nil)
+		if err != nil {
+			t.fatalf("TryLock: %v", err)
+		}
+		if s == expired {
+			t.must("Expire", t.h.Faults().Expire(s))
+			t.lostSoon(s)
+		} else {
+			t.mustClose(s)
+		}
+		for name, call := range t.methods(s, w) {
+			err := call()
+			t.step("%s = %v", name, err)
+			if !errors.Is(err, registry.ErrSessionLost) {
+				t.fatalf("%s on a lost session: error %v; want ErrSessionLost", name, err)
+			}
+		}
+		select {
+		case <-l.Lost():
+		case <-t.ctx.Done():
+			t.fatalf("Lost of a lock is open after its session has ended")
+		}
+		t.mustClose(s)
+	}
+}
+
+// methods are all that must fail once a session has ended.
+func (t *trial) methods(s registry.Session, w registry.Watcher) map[string]func() error {
+	return map[string]func() error{
+		"Get":          func() error { _, err := s.Get(t.ctx, t.dir); return err },
+		"Children":     func() error { _, err := s.Children(t.ctx, t.dir); return err },
+		"Sync":         func() error { return s.Sync(t.ctx) },
+		"Commit":       func() error { _, err := s.Commit(t.ctx, registry.Create(t.path("x"), nil)); return err },
+		"Watch":        func() error { _, err := s.Watch(t.ctx); return err },
+		"Lock":         func() error { _, err := s.Lock(t.ctx, t.path("free"), nil); return err },
+		"TryLock":      func() error { _, err := s.TryLock(t.ctx, t.path("free"), nil); return err },
+		"Err":          s.Err,
+		"Watcher.Next": func() error { _, err := w.Next(t.ctx); return err },
+		"Watcher.Add":  func() error { return w.Add(t.dir, registry.Self) },
+	}
+}
+
+func noWriteAfterLoss(t *trial) {
+	owner := t.open()
+	t.commit(owner, registry.CreateEphemeral(t.path("before"), nil))
+	t.must("Expire", t.h.Faults().Expire(owner))
+	t.goneSoon(t.s, t.path("before"))
+	t.eventually("commits of the dead session to fail with ErrSessionLost", func() string {
+		_, err := owner.Commit(t.ctx, registry.CreateEphemeral(t.path("after"), nil))
+		if err == nil {
+			t.fatalf("session %s had been ended by the service, and made an ephemeral node", owner.ID())
+		}
+		if errors.Is(err, registry.ErrSessionLost) {
+			return ""
+		}
+		return err.Error()
+	})
+	t.lostSoon(owner)
+	for range 20 {
+		_, err := owner.Commit(t.ctx, registry.CreateEphemeral(t.path("after"), nil))
+		t.isError(err, registry.ErrSessionLost)
+		_, err = owner.Commit(t.ctx, registry.Create(t.path("persistent"), nil))
+		t.isError(err, registry.ErrSessionLost)
+	}
+	t.sync(t.s)
+	t.absent(t.s, t.path("after"), t.path("persistent"))
+}
+
+// noGoroutineLeak stays on one registry: what a harness runs for each client is
+// not the adapter's.
+func noGoroutineLeak(t *trial) {
+	t.create(t.s, t.path("a"), "")
+	reg := t.registry()
+	t.liveOnce(reg, 0) // what is made once is made now
+	before := runtime.NumGoroutine()
+	for i := range 30 {
+		t.liveOnce(reg, i+1)
+	}
+	t.step("30 sessions opened, used and closed")
+	t.eventually("their goroutines to end", func() string {
+		if n := runtime.NumGoroutine(); n > before+10 {
+			return fmt.Sprintf("%d goroutines; there were %d before", n, before)
+		}
+		return ""
+	})
+}
+
+// liveOnce is a whole life with all that a session can have, closed or not.
+func (t *trial) liveOnce(reg registry.Registry, nr int) {
+	s, err := reg.Open(t.ctx)
+	if err != nil {
+		t.fatalf("Open: %v", err)
+	}
+	w, err := s.Watch(t.ctx)
+	if err != nil {
+		t.fatalf("Watch: %v", err)
+	}
+	if err := w.Add(t.dir, registry.Children); err != nil {
+		t.fatalf("Add: %v", err)
+	}
+	if _, err := s.TryLock(t.ctx, t.path(fmt.Sprint("lock", nr)), nil); err != nil {
+		t.fatalf("TryLock: %v", err)
+	}
+	if err := s.Close(t.ctx); err != nil {
+		t.fatalf("Close: %v", err)
+	}
+}
+
+func lateCommitOfDead(t *trial) {
+	f := t.h.Faults()
+	ends := map[string]func(registry.Session){
+		"expired": func(s registry.Session) { t.must("Expire", f.Expire(s)) },
+		"closed":  t.mustClose,
+	}
+	var paths []string
+	for how, end := range ends {
+		owner := t.open()
+		paths = append(paths, t.path(how))
+		t.uncertain(owner, AppliedLate, registry.CreateEphemeral(t.path(how), nil))
+		end(owner)
+	}
+	until := time.Now().Add(LateBy + time.Second)
+	for time.Now().Before(until) {
+		t.sync(t.s)
+		t.absent(t.s, paths...)
+		t.elapse(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,215 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// slack is what a timer and a goroutine may be late on a busy machine.
+const slack = 100 * time.Millisecond
+
+// closedByDeadline waits for c, which must be closed by the Deadline of s.
+func (t *trial) closedByDeadline(what string, s registry.Session, c <-chan struct{}) {
+	for {
+		deadline := s.Deadline()
+		timer := time.NewTimer(time.Until(deadline) + slack)
+		select {
+		case <-c:
+			timer.Stop()
+			t.step("session %s: %s closed %v before Deadline", s.ID(), what, time.Until(deadline).Round(time.Millisecond))
+			return
+		case <-timer.C:
+			if !s.Deadline().After(deadline) {
+				t.fatalf("%s is open %v after Deadline", what, time.Since(deadline).Round(time.Millisecond))
+			}
+		case <-t.ctx.Done():
+			timer.Stop()
+			t.fatalf("%s is open and Deadline has advanced to the end of the case: the fault changed nothing", what)
+		}
+	}
+}
+
+func doneNotAfterDeadline(t *trial) {
+	f := t.h.Faults()
+	for _, d := range []Direction{Both, Requests, Answers} {
+		s := t.open()
+		heal, err := f.Blackhole(s, d)
+		t.must("Blackhole "+d.String(), err)
+		t.closedByDeadline("Done", s, s.Done())
+		t.isError(s.Err(), registry.ErrSessionLost)
+		t.proveHit(s)
+		heal()
+	}
+	s := t.open()
+	heal, err := f.Refuse(s)
+	t.must("Refuse", err)
+	defer heal()
+	t.closedByDeadline("Done", s, s.Done())
+	t.proveHit(s)
+}
+
+// deadlineBeforeDeletion cuts 20 sessions off, each at another moment between
+// two heartbeats, and compares their Deadline with when their nodes are seen gone.
+func deadlineBeforeDeletion(t *trial) {
+	const sessions = 20
+	owners := make([]registry.Session, sessions)
+	paths := make([]string, sessions)
+	for i := range owners {
+		owners[i], paths[i] = t.open(), t.path(fmt.Sprint(i))
+		t.commit(owners[i], registry.CreateEphemeral(paths[i], nil))
+	}
+	for i, s := range owners {
+		heal, err := t.h.Faults().Blackhole(s, Direction(i%2)) // Both, Requests
+		t.must("Blackhole "+Direction(i%2).String(), err)
+		defer heal()
+		t.elapse(t.h.SessionTimeout() / sessions)
+	}
+	gone := make([]time.Time, sessions)
+	t.eventually("all ephemeral nodes to expire", func() string {
+		left := 0
+		t.sync(t.s)
+		nodes := t.getAll(t.s, paths...)
+		for i, n := range nodes {
+			if !n.Exists() && gone[i].IsZero() {
+				gone[i] = time.Now()
+			} else if n.Exists() {
+				left++
+			}
+		}
+		if left > 0 {
+			return fmt.Sprintf("%d are left", left)
+		}
+		return ""
+	})
+	for i, s := range owners {
+		t.lostSoon(s)
+		t.proveHit(s)
+		if after := s.Deadline().Sub(gone[i]); after > 0 {
+			t.fatalf("the node of session %s was gone %v before the session's Deadline", s.ID(), after)
+		}
+	}
+}
+
+func dropReconnect(t *trial) {
+	id := t.s.ID()
+	for i := range 5 {
+		t.drop(t.s)
+		t.present(t.s, t.dir)
+		t.commitAgain(t.s, registry.Create(t.path(fmt.Sprint(i)), nil))
+	}
+	t.alive(t.s)
+	if t.s.ID() != id {
+		t.fatalf("the session's ID went from %s to %s", id, t.s.ID())
+	}
+}
+
+// commitAgain repeats what is idempotent, as the callers of a registry do after
+// a connection broke: a create that exists is done.
+func (t *trial) commitAgain(s registry.Session, op registry.Op) {
+	t.eventually("a commit to get through", func() string {
+		_, err := t.try(t.ctx, s, op)
+		switch {
+		case err == nil, errors.Is(err, registry.ErrExists) && op.Kind != registry.OpSet:
+			return ""
+		case errors.Is(err, registry.ErrUncertain), errors.Is(err, registry.ErrUnavailable):
+			return err.Error()
+		}
+		t.fatalf("commit(%s): %v; want success, ErrUncertain or ErrUnavailable", describe([]registry.Op{op}), err)
+		return ""
+	})
+}
+
+func dropKeeps(t *trial) {
+	owner := t.open()
+	f := t.syncedOn(t.s, t.dir, registry.Children)
+	t.commit(owner, registry.CreateEphemeral(t.path("a"), []byte("x")))
+	was := f.becomes(t.path("a"), "x")
+	lock, err := owner.TryLock(t.ctx, t.path("lock"), nil)
+	if err != nil {
+		t.fatalf("TryLock: %v", err)
+	}
+	for range 3 {
+		before := owner.Deadline()
+		t.drop(owner)
+		t.eventually("a heartbeat after the drop", func() string {
+			t.alive(owner)
+			if owner.Deadline().After(before) {
+				return ""
+			}
+			return "Deadline stands"
+		})
+	}
+	t.unchanged(t.s, was)
+	t.create(t.s, t.path("end"), "end")
+	f.becomes(t.path("end"), "end")
+	for _, e := range f.events() {
+		if e.Node.Path == t.path("a") && e.Node.Created != was.Created {
+			t.fatalf("others saw %s; it was %s", show(e.Node), show(was))
+		}
+	}
+	select {
+	case <-lock.Lost():
+		t.fatalf("the lock was lost")
+	default:
+	}
+}
+
+func blackholeShort(t *trial) {
+	owner := t.open()
+	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
+	was := t.latest(t.s, t.path("a"))
+	for _, d := range []Direction{Both, Requests, Answers} {
+		before := owner.Deadline()
+		heal, err := t.h.Faults().Blackhole(owner, d)
+		t.must("Blackhole "+d.String(), err)
+		t.elapse(t.h.SessionTimeout() / 3)
+		heal()
+		t.eventually("a heartbeat after the silence", func() string {
+			t.alive(owner)
+			if owner.Deadline().After(before.Add(t.h.SessionTimeout() / 3)) {
+				return ""
+			}
+			return "Deadline stands"
+		})
+	}
+	t.proveHit(owner)
+	t.sync(t.s)
+	t.unchanged(t.s, was)
+}
+
+func reconnectQuickly(t *trial) {
+	const outage, within = 4 * time.Second, 2 * time.Second
+	reg := t.registry()
+	first := t.openOn(reg)
+	heal, err := t.h.Faults().Refuse(first)
+	t.must("Refuse", err)
+	defer heal()
+	var s registry.Session
+	var openErr error
+	var at time.Time
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		s, openErr = reg.Open(t.ctx)
+		at = time.Now()
+	})
+	t.elapse(outage)
+	healed := time.Now()
+	heal()
+	t.step("healed after %v", outage)
+	wg.Wait()
+	if openErr != nil {
+		t.fatalf("Open, called during the outage: %v", openErr)
+	}
+	defer s.Close(t.ctx)
+	t.proveHit(first)
+	if d := at.Sub(healed); d < 0 {
+		t.void("a session was opened through connections that are refused")
+	} else if d > within {
+		t.fatalf("Open returned %v after the outage had ended", d)
+	}
+	t.present(s, t.dir)
+}

@@ -1,0 +1,124 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The table is complete: every case says what it is about, and has a name of
+// its own that go test -run can address.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, g := range suite() {
+		for _, c := range g.cases {
+			name := g.name + "/" + c.name
+			require.False(t, seen[name], "%s occurs twice", name)
+			require.Regexp(t, `^[A-Z0-9][A-Za-z0-9]+$`, c.name)
+			require.NotEmpty(t, c.rule, name)
+			require.NotEmpty(t, c.place, name)
+			require.NotNil(t, c.run, name)
+			seen[name] = true
+		}
+	}
+}
+
+func TestCases(t *testing.T) {
+	one, three := Cases(1), Cases(3)
+	require.Greater(t, len(one), 129)
+	require.Subset(t, three, one)
+	require.NotContains(t, one, "Sessions/LoseLeaderKeepsSession")
+	require.Contains(t, three, "Sessions/LoseLeaderKeepsSession")
+	require.Contains(t, three, "Sessions/StalledEndpointDoesNotKillSession")
+}
+
+// try runs one made-up case on a sound adapter.
+func try(t *testing.T, run func(*trial)) (failed bool, text string) {
+	return executeFor(t, newFlawedHarness(flaw{}), testCase{name: "MadeUp", rule: "a rule", place: "a place", run: run},
+		500*time.Millisecond, time.Second)
+}
+
+func TestFailureIsInstructive(t *testing.T) {
+	failed, text := try(t, func(t *trial) {
+		t.create(t.s, t.path("a"), "")
+		t.fatalf("nothing good")
+	})
+	require.True(t, failed)
+	require.Regexp(t, `(?s)rule:     a rule\ndid:      opened session .*commit\(create .*/a\) = .*\nsaw:      nothing good\ncontract: a place`, text)
+}
+
+func TestCaseThatPasses(t *testing.T) {
+	failed, text := try(t, func(t *trial) { t.create(t.s, t.path("a"), "") })
+	require.False(t, failed)
+	require.Empty(t, text)
+}
+
+func TestCaseThatPanics(t *testing.T) {
+	failed, text := try(t, func(*trial) { panic("oops") })
+	require.True(t, failed)
+	require.Contains(t, text, "panic: oops")
+	require.Contains(t, text, "suite_test.go")
+}
+
+func TestCaseThatSkipsFails(t *testing.T) {
+	for name, skip := range map[string]func(*trial){
+		"Skip": func(t *trial) { t.Skip("no") }, "Skipf": func(t *trial) { t.Skipf("%s", "no") }, "SkipNow": func(t *trial) { t.SkipNow() },
+	} {
+		failed, text := try(t, skip)
+		require.True(t, failed, name)
+		require.Contains(t, text, "void: skipped", name)
+	}
+}
+
+func TestCaseThatWaitsForEver(t *testing.T) {
+	failed, text := try(t, func(t *trial) { t.eventually("the moon", func() string { return "stars" }) })
+	require.True(t, failed)
+	require.Contains(t, text, "waited for: the moon; at the end of the case: stars")
+}
+
+func TestCaseThatIgnoresItsContext(t *testing.T) {
+	release, left := make(chan struct{}), make(chan struct{})
+	failed, text := try(t, func(t *trial) {
+		defer close(left)
+		t.step("called what hangs")
+		<-release
+	})
+	close(release)
+	<-left
+	require.True(t, failed)
+	require.Contains(t, text, "called what hangs")
+	require.Contains(t, text, "ignores its context")
+}
+
+func TestCleanupsRunInReverseAfterFailure(t *testing.T) {
+	var order []int
+	failed, _ := try(t, func(t *trial) {
+		t.Cleanup(func() { order = append(order, 1) })
+		t.Cleanup(func() { order = append(order, 2); panic("in a cleanup") })
+		t.FailNow()
+	})
+	require.True(t, failed)
+	require.Equal(t, []int{2, 1}, order)
+}
+
+func TestFaultThatIsUnsupportedIsVoid(t *testing.T) {
+	failed, text := try(t, func(t *trial) { t.must("LoseLeader", t.h.Faults().LoseLeader()) })
+	require.True(t, failed)
+	require.Contains(t, text, "void")
+	require.Contains(t, text, ErrUnsupported.Error())
+}
+
+// The context of a case ends with its time.
+func TestCaseHasItsOwnTime(t *testing.T) {
+	start := time.Now()
+	failed, _ := try(t, func(t *trial) {
+		<-t.ctx.Done()
+		if t.ctx.Err() != context.DeadlineExceeded {
+			t.fatalf("%v", t.ctx.Err())
+		}
+	})
+	require.False(t, failed)
+	require.Less(t, time.Since(start), 10*time.Second)
+}

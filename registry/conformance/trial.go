@@ -1,0 +1,232 @@
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A trial is one run of one case: its service, its part of the tree, its time,
+// and a trail of what it did for whoever reads a failure.
+type trial struct {
+	*recorder
+	h   Harness
+	c   testCase
+	ctx context.Context
+	s   registry.Session // the first session, on a client of its own
+	dir string           // a persistent node that only this trial knows
+
+	trailMu sync.Mutex
+	trail   []string
+}
+
+// pollEvery is the interval of all bounded polling.
+const pollEvery = 3 * time.Millisecond
+
+func (t *trial) begin() {
+	t.s = t.open()
+	t.dir = "/conformance-" + strings.ToLower(rand.Text()[:10])
+	if err := registry.EnsurePath(t.ctx, t.s, t.dir); err != nil {
+		t.fatalf("EnsurePath(%s) before the case began: %v", t.dir, err)
+	}
+}
+
+// step adds a line to the trail.
+func (t *trial) step(format string, args ...any) {
+	t.trailMu.Lock()
+	defer t.trailMu.Unlock()
+	t.trail = append(t.trail, fmt.Sprintf(format, args...))
+}
+
+// report is the text of a failure.
+func (t *trial) report(format string, args ...any) string {
+	t.trailMu.Lock()
+	defer t.trailMu.Unlock()
+	steps := t.trail
+	if len(steps) > 14 {
+		steps = append([]string{fmt.Sprintf("… %d steps before", len(steps)-14)}, steps[len(steps)-14:]...)
+	}
+	did := strings.Join(steps, "\n          ")
+	return fmt.Sprintf("rule:     %s\ndid:      %s\nsaw:      %s\ncontract: %s",
+		t.c.rule, did, fmt.Sprintf(format, args...), t.c.place)
+}
+
+// fatalf ends the case: format says what was seen instead.
+func (t *trial) fatalf(format string, args ...any) { t.Fatal(t.report(format, args...)) }
+
+// errorf fails the case and goes on; for other goroutines than the case's own.
+func (t *trial) errorf(format string, args ...any) { t.Error(t.report(format, args...)) }
+
+// void ends a case whose fault did not hit.
+func (t *trial) void(format string, args ...any) {
+	t.fatalf("void, nothing is proved: "+format, args...)
+}
+
+// must ends the case when a fault could not be injected.
+func (t *trial) must(fault string, err error) {
+	t.step("fault: %s", fault)
+	if err != nil {
+		t.void("fault %s: %v", fault, err)
+	}
+}
+
+// path names a node in the trial's own part of the tree.
+func (t *trial) path(elem string) string { return t.dir + "/" + elem }
+
+// registry returns a registry on a client of its own.
+func (t *trial) registry() registry.Registry {
+	reg := t.h.Registry(t.ctx, t.recorder)
+	t.Cleanup(func() { _ = reg.Close() })
+	return reg
+}
+
+// open returns a new session on a client of its own.
+func (t *trial) open() registry.Session { return t.openOn(t.registry()) }
+
+func (t *trial) openOn(reg registry.Registry) registry.Session {
+	s, err := reg.Open(t.ctx)
+	if err != nil {
+		t.fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Close(ctx)
+	})
+	t.step("opened session %s", s.ID())
+	return s
+}
+
+// within returns a part of the case's time.
+func (t *trial) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.ctx, d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits until ok returns "", or fails with what it returned last.
+func (t *trial) eventually(what string, ok func() string) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	giveUp := time.After(t.left() * 19 / 20) // while ok can still ask
+	for {
+		saw := ok()
+		if saw == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-giveUp:
+			t.fatalf("waited for: %s; at the end of the case: %s", what, saw)
+		}
+	}
+}
+
+// left is what remains of the case's time.
+func (t *trial) left() time.Duration {
+	deadline, _ := t.ctx.Deadline()
+	return max(0, time.Until(deadline))
+}
+
+// elapse lets a fault last for d: its length is what the case is about.
+func (t *trial) elapse(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.ctx.Done():
+		t.fatalf("the case ran out of time")
+	}
+}
+
+// expiry is the longest time that the service may take to expire a session.
+func (t *trial) expiry() time.Duration { return t.h.SessionTimeout() + t.h.Grace() }
+
+func describe(ops []registry.Op) string {
+	var b strings.Builder
+	for i, op := range ops {
+		if i == 4 {
+			fmt.Fprintf(&b, ", … (%d in all)", len(ops))
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		path := op.Path
+		if len(path) > 60 {
+			path = path[:60] + "…"
+		}
+		fmt.Fprintf(&b, "%s %s", op.Kind, path)
+		switch op.Kind {
+		case registry.OpCheck, registry.OpSet, registry.OpDelete:
+			fmt.Fprintf(&b, " v%d", op.Version)
+		}
+	}
+	return b.String()
+}
+
+// try commits and notes it in the trail.
+func (t *trial) try(ctx context.Context, s registry.Session, ops ...registry.Op) (registry.Revision, error) {
+	rev, err := s.Commit(ctx, ops...)
+	t.step("commit(%s) = %d, %v", describe(ops), rev, err)
+	return rev, err
+}
+
+// commit must succeed.
+func (t *trial) commit(s registry.Session, ops ...registry.Op) registry.Revision {
+	rev, err := t.try(t.ctx, s, ops...)
+	if err != nil {
+		t.fatalf("commit(%s) failed: %v", describe(ops), err)
+	}
+	return rev
+}
+
+// create makes a persistent node and returns it.
+func (t *trial) create(s registry.Session, path, value string) registry.Node {
+	t.commit(s, registry.Create(path, []byte(value)))
+	return t.present(s, path)
+}
+
+// createAll makes many empty nodes in commits that fit.
+func (t *trial) createAll(s registry.Session, paths []string) {
+	for len(paths) > 0 {
+		n := min(len(paths), s.Limits().MaxOps, 100)
+		ops := make([]registry.Op, n)
+		for i, p := range paths[:n] {
+			ops[i] = registry.Create(p, nil)
+		}
+		if _, err := s.Commit(t.ctx, ops...); err != nil {
+			t.fatalf("commit(%s) failed: %v", describe(ops), err)
+		}
+		paths = paths[n:]
+	}
+	t.step("created many nodes")
+}
+
+// refused commits what must fail at index with want.
+func (t *trial) refused(s registry.Session, index int, want error, ops ...registry.Op) {
+	_, err := t.try(t.ctx, s, ops...)
+	t.isCommitError(err, index, want, ops)
+}
+
+func (t *trial) isCommitError(err error, index int, want error, ops []registry.Op) {
+	var ce *registry.CommitError
+	switch {
+	case err == nil:
+		t.fatalf("commit(%s) succeeded; want %q at operation %d", describe(ops), want, index)
+	case !errors.Is(err, want):
+		t.fatalf("error %v; want %q at operation %d", err, want, index)
+	case !errors.As(err, &ce):
+		t.fatalf("error %v (%T) is no *CommitError", err, err)
+	case ce.Index != index:
+		t.fatalf("the error names operation %d; the first that fails is %d: %v", ce.Index, index, err)
+	case ce.Op.Path != ops[index].Path || ce.Op.Kind != ops[index].Kind:
+		t.fatalf("CommitError.Op is %s %s; operation %d is %s %s", ce.Op.Kind, ce.Op.Path, index, ops[index].Kind, ops[index].Path)
+	}
+}

@@ -1,0 +1,224 @@
+package conformance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+const uncertainDoc = "registry.ErrUncertain; package doc, Guarantees: a commit"
+
+var uncertainCases = []testCase{
+	{name: "AnswerLostCreate", run: answerLostCreate, place: uncertainDoc,
+		rule: "a create whose answer is lost is ErrUncertain, not ErrExists by a second attempt, and the session goes on"},
+	{name: "AnswerLostCommit", run: answerLostCommit, place: uncertainDoc,
+		rule: "a commit whose answer is lost is ErrUncertain and was applied once, as a whole"},
+	{name: "RequestLostCommit", run: requestLostCommit, place: uncertainDoc,
+		rule: "a commit whose request is lost is ErrUncertain, and nobody sends it again but the caller"},
+	{name: "AppliedLate", run: appliedLate, place: uncertainDoc,
+		rule: "an uncertain commit may be applied later; a read in between shows the old state and proves nothing"},
+	{name: "ConflictSettlesAnswerLost", run: conflictAfterAnswerLost, place: uncertainDoc,
+		rule: "a conflicting write tells that an uncertain commit was applied: ErrVersion, and then the truth can be read"},
+	{name: "ConflictSettlesRequestLost", run: conflictAfterRequestLost, place: uncertainDoc,
+		rule: "a conflicting write that is acknowledged tells that an uncertain commit was not applied and will not be"},
+	{name: "ConflictSettlesAppliedLate", run: conflictBeforeLate, place: uncertainDoc,
+		rule: "after a conflicting write is acknowledged, an uncertain commit that arrives later applies nothing"},
+	{name: "RetryChainExactlyOnce", run: retryChain, needs: alone, place: uncertainDoc,
+		rule: "1000 commits of one record, each submitted again after ErrUncertain, are applied exactly once each"},
+	{name: "CutOffCommit", run: cutOffCommit, place: uncertainDoc,
+		rule: "a commit that was swallowed, or whose answer was, is ErrUncertain when its context ends"},
+	{name: "CommitInFlightAtLoss", run: commitInFlightAtLoss, place: uncertainDoc,
+		rule: "a commit in flight when its session is lost is ErrUncertain: its caller must not take it for failed"},
+	{name: "CutOffRead", run: cutOffRead, place: "registry.Store",
+		rule: "a read that gets no answer fails with ErrUnavailable and its context's error, both"},
+	{name: "ReadsAreRetried", run: readsRetried, place: "registry.Store",
+		rule: "reads are retried over broken connections until their context ends"},
+	{name: "OversizeDoesNotPoisonNeighbours", run: oversizeNeighbours, place: "Limits.Validate",
+		rule: "commits that are too large are refused and disturb no other on the same client"},
+	{name: "ErrorClassTable", run: errorClassTable, place: "registry.ErrUnavailable, ErrUncertain, ErrSessionLost; Store.Commit",
+		rule: "a failed commit has one class, and what was ErrUnavailable is never applied"},
+}
+
+func answerLostCreate(t *trial) {
+	reader := t.open()
+	t.uncertain(t.s, AnswerLost, registry.Create(t.path("a"), []byte("x")))
+	t.eventually("the create to be applied", func() string {
+		if n := t.latest(reader, t.path("a")); !n.Exists() {
+			return "it is not: the fault AnswerLost has lost the request"
+		}
+		return ""
+	})
+	t.alive(t.s)
+	t.uncertain(t.s, AnswerLost, registry.CreateEphemeral(t.path("e"), nil))
+	t.eventually("the ephemeral create to be applied", func() string {
+		if n := t.latest(t.s, t.path("e")); !n.Owned {
+			return show(n)
+		}
+		return ""
+	})
+}
+
+func answerLostCommit(t *trial) {
+	t.create(t.s, t.path("a"), "old")
+	t.uncertain(t.s, AnswerLost, registry.Set(t.path("a"), []byte("new"), registry.AnyVersion), registry.Create(t.path("b"), nil))
+	t.eventually("the commit to be applied", func() string { return t.versions(1) })
+	t.elapse(300 * time.Millisecond) // a second attempt would show by now
+	if saw := t.versions(1); saw != "" {
+		t.fatalf("%s: the commit was sent again", saw)
+	}
+	t.present(t.s, t.path("b"))
+}
+
+// versions says whether node a has another version than want.
+func (t *trial) versions(want registry.Version) string {
+	if n := t.latest(t.s, t.path("a")); n.Version != want {
+		return fmt.Sprintf("%s; want version %d", show(n), want)
+	}
+	return ""
+}
+
+func requestLostCommit(t *trial) {
+	t.create(t.s, t.path("a"), "old")
+	ops := []registry.Op{registry.Set(t.path("a"), []byte("new"), registry.AnyVersion), registry.Create(t.path("b"), nil)}
+	t.uncertain(t.s, RequestLost, ops...)
+	until := time.Now().Add(500 * time.Millisecond)
+	for time.Now().Before(until) {
+		if saw := t.versions(0); saw != "" {
+			t.fatalf("%s: the request was lost, and was sent again", saw)
+		}
+		t.elapse(10 * time.Millisecond)
+	}
+	t.absent(t.s, t.path("b"))
+	t.alive(t.s)
+	t.commit(t.s, ops...)
+	if saw := t.versions(1); saw != "" {
+		t.fatalf("after the caller submitted it again: %s", saw)
+	}
+}
+
+func appliedLate(t *trial) {
+	t.create(t.s, t.path("a"), "old")
+	start := time.Now()
+	t.uncertain(t.s, AppliedLate, registry.Set(t.path("a"), []byte("late"), 0), registry.Create(t.path("b"), nil))
+	if d := time.Since(start); d > LateBy/2 {
+		t.void("the commit returned after %v; the service applies it after %v", d, LateBy)
+	}
+	if saw := t.versions(0); saw != "" {
+		t.void("read right after the commit: %s", saw)
+	}
+	t.eventually("the late commit to be applied", func() string { return t.versions(1) })
+	t.present(t.s, t.path("b"))
+	t.refused(t.s, 0, registry.ErrVersion, registry.Set(t.path("a"), []byte("new"), 0))
+}
+
+func conflictAfterAnswerLost(t *trial) {
+	t.create(t.s, t.path("a"), "0")
+	t.uncertain(t.s, AnswerLost, registry.Set(t.path("a"), []byte("commit 1"), 0), registry.Create(t.path("b"), nil))
+	t.refused(t.s, 0, registry.ErrVersion, registry.Set(t.path("a"), []byte("commit 2"), 0))
+	if n := t.present(t.s, t.path("a")); string(n.Value) != "commit 1" || n.Version != 1 {
+		t.fatalf("after the conflict: %s with value %q", show(n), n.Value)
+	}
+	t.present(t.s, t.path("b"))
+}
+
+func conflictAfterRequestLost(t *trial) {
+	t.create(t.s, t.path("a"), "0")
+	t.uncertain(t.s, RequestLost, registry.Set(t.path("a"), []byte("commit 1"), 0), registry.Create(t.path("b"), nil))
+	t.commit(t.s, registry.Set(t.path("a"), []byte("commit 2"), 0))
+	t.elapse(300 * time.Millisecond)
+	if n := t.latest(t.s, t.path("a")); string(n.Value) != "commit 2" || n.Version != 1 {
+		t.fatalf("after the conflicting write: %s with value %q", show(n), n.Value)
+	}
+	t.absent(t.s, t.path("b"))
+}
+
+func conflictBeforeLate(t *trial) {
+	other := t.open()
+	t.create(t.s, t.path("a"), "0")
+	t.uncertain(t.s, AppliedLate, registry.Set(t.path("a"), []byte("late"), 0), registry.Create(t.path("b"), nil))
+	sent := time.Now()
+	if _, err := t.try(t.ctx, other, registry.Set(t.path("a"), []byte("conflict"), 0)); err != nil {
+		t.void("the conflicting write came too late: %v", err)
+	}
+	for time.Since(sent) < LateBy+time.Second {
+		if n := t.latest(t.s, t.path("a")); string(n.Value) != "conflict" || n.Version != 1 {
+			t.fatalf("%v after the conflicting write: %s with value %q", time.Since(sent), show(n), n.Value)
+		}
+		t.elapse(20 * time.Millisecond)
+	}
+	t.absent(t.s, t.path("b"))
+}
+
+// retryChain is the way to commit exactly once: a record holds the id of its
+// last commit, and an uncertain commit is submitted again as it was.
+func retryChain(t *trial) {
+	const commits, faultEvery = 1000, 25
+	t.create(t.s, t.path("record"), "none")
+	t.create(t.s, t.path("effect"), "")
+	hits := 0
+	for i := range commits {
+		id := fmt.Appendf(nil, "commit %d", i)
+		var hit func() bool
+		if i%faultEvery == 0 {
+			var err error
+			fate := []Fate{AnswerLost, RequestLost}[i/faultEvery%2]
+			if hit, err = t.h.Faults().NextCommit(t.s, fate); err != nil {
+				t.must("NextCommit: "+fate.String(), err)
+			}
+		}
+		t.applyOnce(registry.Version(i), id)
+		if hit != nil && hit() {
+			hits++
+		}
+	}
+	if hits != commits/faultEvery {
+		t.void("%d of %d faults have met a commit", hits, commits/faultEvery)
+	}
+	if n := t.latest(t.s, t.path("effect")); n.Version != commits {
+		t.fatalf("%d commits left their effect %d times", commits, n.Version)
+	}
+}
+
+func (t *trial) applyOnce(v registry.Version, id []byte) {
+	for {
+		_, err := t.s.Commit(t.ctx, registry.Set(t.path("record"), id, v), registry.Set(t.path("effect"), nil, registry.AnyVersion))
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, registry.ErrUncertain), errors.Is(err, registry.ErrUnavailable):
+			continue
+		case errors.Is(err, registry.ErrVersion):
+			if n := t.get(t.s, t.path("record")); bytes.Equal(n.Value, id) {
+				return
+			}
+		}
+		t.fatalf("commit %q at version %d: %v", id, v, err)
+	}
+}
+
+// uncertain lets a fate meet the next commit of s, which must be ErrUncertain.
+func (t *trial) uncertain(s registry.Session, fate Fate, ops ...registry.Op) {
+	hit, err := t.h.Faults().NextCommit(s, fate)
+	t.must("NextCommit of session "+s.ID()+": "+fate.String(), err)
+	_, err = t.try(t.ctx, s, ops...)
+	if !hit() {
+		t.void("the fault has not met the commit")
+	}
+	t.isUncertain(err)
+	t.present(s, t.dir) // the broken connection is made again: what follows meets no leftover of it
+}
+
+func (t *trial) isUncertain(err error) {
+	var ce *registry.CommitError
+	switch {
+	case err == nil:
+		t.fatalf("the commit succeeded; nobody can know: want ErrUncertain (was it sent twice?)")
+	case !errors.Is(err, registry.ErrUncertain):
+		t.fatalf("error %v; want ErrUncertain", err)
+	case errors.Is(err, registry.ErrUnavailable), errors.As(err, &ce):
+		t.fatalf("error %v says both that nobody knows and that it was not applied", err)
+	}
+}

@@ -1,0 +1,206 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+func cutOffCommit(t *trial) {
+	for _, d := range []Direction{Answers, Requests, Both} {
+		s := t.open()
+		path := t.path(fmt.Sprint("cut-", uint8(d)))
+		heal, err := t.h.Faults().Blackhole(s, d)
+		t.must("Blackhole "+d.String(), err)
+		_, err = t.try(t.within(t.h.SessionTimeout()/4), s, registry.Create(path, nil))
+		t.proveHit(s)
+		t.isUncertain(err)
+		if d == Answers {
+			t.eventually("the commit to be applied", func() string {
+				if n := t.latest(t.s, path); !n.Exists() {
+					return show(n)
+				}
+				return ""
+			})
+		} else if n := t.latest(t.s, path); n.Exists() {
+			t.void("requests were swallowed, and %s", show(n))
+		}
+		heal()
+	}
+}
+
+func commitInFlightAtLoss(t *trial) {
+	s := t.open()
+	heal, err := t.h.Faults().Blackhole(s, Answers)
+	t.must("Blackhole answers", err)
+	defer heal()
+	_, err = t.try(t.ctx, s, registry.Create(t.path("a"), nil))
+	t.proveHit(s)
+	if t.ctx.Err() != nil {
+		t.fatalf("the commit returned only with its context, long after the session's Deadline: %v", err)
+	}
+	t.isUncertain(err)
+	t.eventually("the commit to be applied", func() string {
+		if n := t.latest(t.s, t.path("a")); !n.Exists() {
+			return "it is not: the fault has lost the request too"
+		}
+		return ""
+	})
+}
+
+func cutOffRead(t *trial) {
+	// Sync may have nothing to send where every read is linearizable.
+	reads := map[string]func(context.Context, registry.Session) error{
+		"Get":      func(ctx context.Context, s registry.Session) error { _, err := s.Get(ctx, t.dir); return err },
+		"Children": func(ctx context.Context, s registry.Session) error { _, err := s.Children(ctx, t.dir); return err },
+	}
+	for name, read := range reads {
+		s := t.open()
+		heal, err := t.h.Faults().Blackhole(s, Both)
+		t.must("Blackhole both ways", err)
+		err = read(t.within(t.h.SessionTimeout()/5), s)
+		t.step("%s = %v", name, err)
+		t.proveHit(s)
+		t.isError(err, registry.ErrUnavailable)
+		t.isError(err, context.DeadlineExceeded)
+		ctx, cancel := context.WithCancel(t.ctx)
+		timer := time.AfterFunc(t.h.SessionTimeout()/10, cancel)
+		err = read(ctx, s)
+		timer.Stop()
+		cancel()
+		t.step("%s, cancelled on the way = %v", name, err)
+		t.isError(err, registry.ErrUnavailable)
+		t.isError(err, context.Canceled)
+		heal()
+	}
+}
+
+func readsRetried(t *trial) {
+	s := t.open()
+	t.create(s, t.path("a"), "x")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if nodes, err := s.Get(t.ctx, t.path("a")); err != nil || string(nodes[0].Value) != "x" {
+					t.errorf("Get while connections broke: %v, %v", nodes, err)
+					return
+				}
+				if _, err := s.Children(t.ctx, t.dir); err != nil {
+					t.errorf("Children while connections broke: %v", err)
+					return
+				}
+			}
+		})
+	}
+	func() {
+		defer func() { close(stop); wg.Wait() }()
+		for range 5 {
+			t.drop(s)
+			t.elapse(30 * time.Millisecond)
+		}
+		t.cutOff(s, func() { t.elapse(t.h.SessionTimeout() / 5) })
+	}()
+	t.present(s, t.path("a"))
+	t.alive(s)
+}
+
+func oversizeNeighbours(t *trial) {
+	limits := t.s.Limits()
+	value := make([]byte, limits.MaxValue)
+	var large []registry.Op
+	for i := range limits.MaxBytes/len(value) + 1 {
+		large = append(large, registry.Create(t.path(fmt.Sprint("large", i)), value))
+	}
+	var wg sync.WaitGroup
+	for k := range 8 {
+		wg.Go(func() {
+			for i := range 25 {
+				if _, err := t.s.Commit(t.ctx, registry.Create(t.path(fmt.Sprint(k, "-", i)), nil)); err != nil {
+					t.errorf("a small commit beside large ones: %v", err)
+				}
+			}
+		})
+	}
+	for range 20 {
+		if _, err := t.s.Commit(t.ctx, large...); !errors.Is(err, registry.ErrInvalid) {
+			t.errorf("commit of %d bytes, MaxBytes is %d: error %v; want ErrInvalid", len(large)*len(value), limits.MaxBytes, err)
+			break
+		}
+	}
+	wg.Wait()
+	if names := t.children(t.s, t.dir); len(names) != 200 {
+		t.fatalf("%d nodes; 200 were created by small commits", len(names))
+	}
+	t.alive(t.s)
+}
+
+func errorClassTable(t *trial) {
+	refused := func(s registry.Session) (func(), error) { return t.h.Faults().Refuse(s) }
+	hole := func(d Direction) func(registry.Session) (func(), error) {
+		return func(s registry.Session) (func(), error) { return t.h.Faults().Blackhole(s, d) }
+	}
+	var unavailable []string
+	for name, inject := range map[string]func(registry.Session) (func(), error){
+		"refused": refused, "requests": hole(Requests), "answers": hole(Answers), "both": hole(Both),
+	} {
+		s := t.open()
+		heal, err := inject(s)
+		t.must(name, err)
+		for i := range 5 {
+			path := t.path(fmt.Sprint(name, i))
+			_, err := t.try(t.within(t.h.SessionTimeout()/20), s, registry.Create(path, nil))
+			switch t.class(err) {
+			case registry.ErrUnavailable:
+				unavailable = append(unavailable, path)
+				if name != "refused" {
+					t.fatalf("a commit that was sent is %v; nobody knows whether it was applied", err)
+				}
+			case context.DeadlineExceeded:
+				unavailable = append(unavailable, path)
+			}
+		}
+		t.proveHit(s)
+		heal()
+	}
+	t.elapse(500 * time.Millisecond)
+	t.sync(t.s)
+	for _, path := range unavailable {
+		t.absent(t.s, path)
+	}
+}
+
+// class returns the one class of a commit's failure.
+func (t *trial) class(err error) error {
+	if err == nil {
+		t.void("a commit succeeded through the fault")
+	}
+	var found []error
+	for _, class := range []error{registry.ErrUnavailable, registry.ErrUncertain} {
+		if errors.Is(err, class) {
+			found = append(found, class)
+		}
+	}
+	if len(found) == 0 {
+		for _, class := range []error{registry.ErrSessionLost, context.DeadlineExceeded} {
+			if errors.Is(err, class) {
+				found = append(found, class)
+				break
+			}
+		}
+	}
+	if len(found) != 1 {
+		t.fatalf("error %v is of the classes %v; want one of ErrUnavailable, ErrUncertain, ErrSessionLost, the context's", err, found)
+	}
+	return found[0]
+}

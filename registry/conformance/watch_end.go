@@ -1,0 +1,148 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+func watchEndsOnLoss(t *trial) {
+	s := t.open()
+	f := t.syncedOn(s, t.dir, registry.Children)
+	idle := t.watch(s)
+	t.must("Expire", t.h.Faults().Expire(s))
+	t.lostSoon(s)
+	t.isError(f.ended(), registry.ErrSessionLost)
+	_, err := idle.Next(t.ctx)
+	t.isError(err, registry.ErrSessionLost)
+	closed := t.open()
+	f = t.syncedOn(closed, t.dir, registry.Children)
+	if err := closed.Close(t.ctx); err != nil {
+		t.fatalf("Close: %v", err)
+	}
+	t.isError(f.ended(), registry.ErrSessionLost)
+}
+
+func watchEndsOnCtx(t *trial) {
+	w := t.watch(t.s)
+	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Millisecond)
+	defer cancel()
+	_, err := w.Next(ctx)
+	t.step("Next = %v", err)
+	t.isError(err, context.DeadlineExceeded)
+	cancelled, cancel := context.WithCancel(t.ctx)
+	cancel()
+	if err := w.Add(t.dir, registry.Self); err != nil {
+		t.fatalf("Add after Next had failed with its context's error: %v", err)
+	}
+	if _, err = w.Next(cancelled); err != nil {
+		t.isError(err, context.Canceled)
+	} else {
+		return // an event was there already, and may be preferred
+	}
+	t.drain(w, func(e registry.Event) bool { return e.Synced })
+}
+
+// drain consumes w until is holds, and returns how many events came.
+func (t *trial) drain(w registry.Watcher, is func(registry.Event) bool) int {
+	for count := 0; ; {
+		events, err := w.Next(t.ctx)
+		if err != nil {
+			t.fatalf("Next after %d events: %v", count, err)
+		}
+		for _, e := range events {
+			count++
+			if is(e) {
+				return count
+			}
+		}
+	}
+}
+
+func watchEndsOnClose(t *trial) {
+	f := t.syncedOn(t.s, t.dir, registry.Children)
+	for range 2 {
+		if err := f.w.Close(); err != nil {
+			t.fatalf("Watcher.Close: %v", err)
+		}
+	}
+	t.isError(f.ended(), registry.ErrClosed)
+	_, err := f.w.Next(t.ctx)
+	t.isError(err, registry.ErrClosed)
+	t.isError(f.w.Add(t.path("x"), registry.Self), registry.ErrClosed)
+	f.w.Remove(t.dir, registry.Children)
+	t.create(t.s, t.path("a"), "")
+}
+
+func stopConsuming(t *trial) {
+	t.create(t.s, t.path("a"), "")
+	t.syncedOn(t.s, t.dir, registry.Children)
+	before := runtime.NumGoroutine()
+	var open []registry.Watcher
+	for range 100 {
+		w, err := t.s.Watch(t.ctx)
+		if err != nil {
+			t.fatalf("Watch: %v", err)
+		}
+		open = append(open, w)
+		for _, scope := range []registry.Scope{registry.Self, registry.Children} {
+			if err := w.Add(t.dir, scope); err != nil {
+				t.fatalf("Add: %v", err)
+			}
+		}
+	}
+	for i := range 50 {
+		t.commit(t.s, registry.Set(t.path("a"), nil, registry.Version(i)))
+	}
+	for _, w := range open {
+		if err := w.Close(); err != nil {
+			t.fatalf("Watcher.Close: %v", err)
+		}
+	}
+	t.eventually("the goroutines of 100 closed watchers to end", func() string {
+		if n := runtime.NumGoroutine(); n > before+10 {
+			return fmt.Sprintf("%d goroutines; there were %d before", n, before)
+		}
+		return ""
+	})
+}
+
+func slowConsumer(t *trial) {
+	const nodes, rounds = 10, 200
+	writer := t.open()
+	for i := range nodes {
+		t.create(writer, t.path(fmt.Sprint(i)), "0")
+	}
+	w := t.watch(t.s)
+	if err := w.Add(t.dir, registry.Children); err != nil {
+		t.fatalf("Add: %v", err)
+	}
+	t.drain(w, func(e registry.Event) bool { return e.Synced })
+	for i := 1; i <= rounds; i++ {
+		ops := make([]registry.Op, nodes)
+		for k := range ops {
+			ops[k] = registry.Set(t.path(fmt.Sprint(k)), fmt.Append(nil, i), registry.AnyVersion)
+		}
+		if _, err := writer.Commit(t.ctx, ops...); err != nil {
+			t.fatalf("commit: %v", err)
+		}
+	}
+	t.step("%d sets of %d nodes while nobody called Next", rounds*nodes, nodes)
+	// A second watcher that sees the end proves that the first could have it by now.
+	f := t.syncedOn(t.s, t.dir, registry.Children)
+	t.create(writer, t.path("end"), "end")
+	f.becomes(t.path("end"), "end")
+	left := map[string]bool{}
+	count := t.drain(w, func(e registry.Event) bool {
+		if string(e.Node.Value) == fmt.Sprint(rounds) || string(e.Node.Value) == "end" {
+			left[e.Node.Path] = true
+		}
+		return len(left) == nodes+1
+	})
+	if count > nodes*rounds/10 {
+		t.fatalf("%d events had waited for %d changes of %d nodes: they are not coalesced", count, nodes*rounds, nodes)
+	}
+}

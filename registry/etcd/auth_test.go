@@ -1,0 +1,130 @@
+package etcd_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/etcd"
+)
+
+// startAuth starts a cluster that wants a login. eva may use everything below
+// /shop, and nothing else.
+func startAuth(t *testing.T) *testbed.Etcd {
+	t.Helper()
+	bed := testbed.StartEtcd(t, testbed.Options{Tune: func(c *embed.Config) {
+		c.AuthTokenTTL = 1 // seconds: tokens run out during the tests
+		c.BcryptCost = 4
+	}})
+	admin, ctx := bed.Admin(), within(t, 20*time.Second)
+	do := func(_ any, err error) { require.NoError(t, err) }
+	do(admin.UserAdd(ctx, "root", "toor"))
+	do(admin.UserGrantRole(ctx, "root", "root"))
+	do(admin.RoleAdd(ctx, "shop"))
+	all := clientv3.PermissionType(clientv3.PermReadWrite)
+	do(admin.RoleGrantPermission(ctx, "shop", "/elasticron/1/shop", "", all))
+	for _, prefix := range []string{"/elasticron/2/shop/", "/elasticron/3/shop/"} {
+		do(admin.RoleGrantPermission(ctx, "shop", prefix, clientv3.GetPrefixRangeEnd(prefix), all))
+	}
+	do(admin.UserAdd(ctx, "eva", "s3cret"))
+	do(admin.UserGrantRole(ctx, "eva", "shop"))
+	do(admin.AuthEnable(ctx))
+	return bed
+}
+
+func login(user, password string) func(*etcd.Config) {
+	return func(c *etcd.Config) { c.Namespace, c.Username, c.Password = "shop", user, password }
+}
+
+func TestLogin(t *testing.T) {
+	bed := startAuth(t)
+	t.Run("Refused", func(t *testing.T) {
+		for name, change := range map[string]func(*etcd.Config){
+			"wrong password": login("eva", "wrong-pa55"),
+			"unknown user":   login("max", "wrong-pa55"),
+			"none":           login("", ""),
+			"not permitted":  func(c *etcd.Config) { login("eva", "s3cret")(c); c.Namespace = "bank" },
+		} {
+			cfg := etcd.Config{Endpoints: bed.Endpoints(), DialTimeout: 20 * time.Second}
+			change(&cfg)
+			start := time.Now()
+			_, err := etcd.Open(within(t, 20*time.Second), cfg)
+			require.ErrorIs(t, err, registry.ErrDenied, name)
+			require.NotErrorIs(t, err, registry.ErrUnavailable, name)
+			require.NotContains(t, err.Error(), "pa55", name)
+			var typed rpctypes.EtcdError
+			require.ErrorAs(t, err, &typed, name)
+			require.Less(t, time.Since(start), 5*time.Second, "%s: not at once", name)
+		}
+	})
+	t.Run("PasswordFile", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "password")
+		require.NoError(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
+		reg, err := registry.Open(within(t, 20*time.Second), "etcd://"+bed.Endpoints()[0]+"/shop?username=eva&password-file="+file)
+		require.NoError(t, err)
+		require.NoError(t, reg.Close())
+	})
+}
+
+// Tokens run out every second here; the session and its watch outlive many.
+func TestTokensRunOut(t *testing.T) {
+	bed := startAuth(t)
+	s, client := open(t, bed, login("eva", "s3cret"))
+	other, _ := open(t, bed, login("eva", "s3cret"))
+	f := follow(t, s)
+	require.NoError(t, f.w.Add("/shop", registry.Children))
+	f.until(10*time.Second, "the present state", func() bool { return f.synced == 1 })
+	commit(t, s, registry.Create("/shop", nil), registry.CreateEphemeral("/shop/e", nil))
+	for round := range 4 {
+		before := s.Deadline()
+		eventually(t, 10*time.Second, "a token to run out", func() bool { return s.Deadline().Sub(before) > 1500*time.Millisecond })
+		commit(t, other, registry.Set("/shop/e", []byte{byte(round)}, registry.Version(round)))
+		f.until(10*time.Second, "the change", func() bool { return f.nodes["/shop/e"].Version == registry.Version(round+1) })
+		if round%2 == 1 {
+			client.Drop()
+		}
+	}
+	require.NoError(t, s.Err())
+}
+
+func TestDeniedPaths(t *testing.T) {
+	bed := startAuth(t)
+	s, _ := open(t, bed, login("eva", "s3cret"))
+	ctx := within(t, 20*time.Second)
+	commit(t, s, registry.Create("/shop", nil))
+	_, err := s.Get(ctx, "/bank")
+	require.ErrorIs(t, err, registry.ErrDenied)
+	_, err = s.Commit(ctx, registry.Create("/shop/a", nil), registry.Create("/bank", nil))
+	require.ErrorIs(t, err, registry.ErrDenied)
+
+	// One target that is denied does not stop the others.
+	f := follow(t, s)
+	require.NoError(t, f.w.Add("/shop", registry.Children))
+	require.NoError(t, f.w.Add("/bank", registry.Self))
+	require.NoError(t, f.w.Add("/shop", registry.Self))
+	denied := 0
+	for f.synced < 2 || denied == 0 {
+		events, err := f.w.Next(ctx)
+		if err != nil {
+			require.ErrorIs(t, err, registry.ErrDenied)
+			require.ErrorContains(t, err, "/bank")
+			denied++
+		}
+		for _, ev := range events {
+			if ev.Synced {
+				f.synced++
+			}
+		}
+	}
+	require.Equal(t, 1, denied)
+	commit(t, s, registry.Create("/shop/a", nil))
+	f.until(10*time.Second, "a change of the others", func() bool { return f.nodes["/shop/a"].Exists() })
+}

@@ -1,0 +1,70 @@
+// Package etcd keeps a registry in an etcd cluster, with leases and
+// transactions. It works with etcd 3.5 and later as installed.
+//
+//	reg, err := etcd.Open(ctx, etcd.Config{
+//		Endpoints: []string{"10.0.0.1:2379", "10.0.0.2:2379"},
+//		Namespace: "shop",
+//	})
+//
+// or, importing the package for its URL scheme only:
+//
+//	reg, err := registry.Open(ctx, "etcd://10.0.0.1:2379,10.0.0.2:2379/shop?session-timeout=6s")
+//
+// # URL
+//
+// etcd://host:port,host:port/namespace; the port is 2379 when missing (a URL with
+// ports needs one at its last host). Settings
+// follow as ?name=value&name=value: session-timeout and dial-timeout (durations),
+// tls=true, ca, cert and key (PEM files; any of them switches TLS on), username,
+// password-file, max-ops and max-bytes. Login by environment:
+// ELASTICRON_ETCD_USERNAME, ELASTICRON_ETCD_PASSWORD. A password in the URL is
+// refused. Several IPv6 addresses do not fit a URL; use Config.
+//
+// # Keys
+//
+// Everything lives below one etcd prefix, depth first, so that a level of
+// children is one prefix: the node /shop/hello/config is the key
+// /elasticron/3/shop/hello/config, and the children of /shop/hello are the keys
+// that begin with /elasticron/3/shop/hello/. The value of a key is the value of
+// its node. This is fixed before 1.0. The namespace is not put before any path.
+//
+// With role based access a role needs, for each depth it uses, read and write on
+// /elasticron/1/shop and on the prefixes /elasticron/2/shop/, /elasticron/3/shop/
+// and so on, and the same below /elasticron/1/elasticron for Elasticron's own state.
+//
+// # Guarantees
+//
+// A commit is one transaction and one request. All that it requires is compared,
+// strict tree included, at most three comparisons an operation; a refusal brings
+// the state that explains it, of the same revision. A write is sent again only
+// when the service has certainly not taken it: its own typed refusal that passes,
+// or a request that never left. clientv3's own repetition of writes is switched
+// off: it repeats them when a deadline ends at the server first, which may apply
+// them twice.
+//
+// A session is one lease, in whole seconds. A heartbeat leaves every quarter of
+// the timeout. Deadline is the send time of the last one that was acknowledged,
+// plus the timeout, less a tenth; Done is closed a twentieth of the timeout
+// before it. A lease that is revoked is noticed by the next heartbeat, or by the
+// next commit that creates an ephemeral node.
+//
+// Every read is linearizable; Sync sends nothing. Get asks for up to 128 nodes in
+// one request. When the leader of the cluster is lost, leases live on for a full
+// timeout after the election.
+//
+// # Cost of a watch target
+//
+// A Watcher has one stream and two goroutines, and starts both with its first
+// target; gRPC adds one. A target costs a watch at the server; targets are read in batches
+// of 128. With several endpoints a Watcher asks for a sign of life every quarter of the
+// session timeout, two small messages, since a member that hangs breaks nothing.
+//
+// # Concurrency
+//
+// Registry and its sessions are safe for concurrent use, and share connections.
+//
+// # Errors
+//
+// Sentinels are those of package registry. The client's own errors stay
+// reachable: rpctypes.EtcdError with errors.As, gRPC's with status.FromError.
+package etcd

@@ -1,0 +1,157 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A verdict is what a failed request means for its caller.
+type verdict struct {
+	is    error // the sentinel of the contract
+	sure  bool  // the server certainly did nothing
+	again bool  // another attempt may succeed
+}
+
+var (
+	denied      = verdict{is: registry.ErrDenied, sure: true}
+	stale       = verdict{is: registry.ErrDenied, sure: true, again: true}
+	refused     = verdict{is: registry.ErrInvalid, sure: true}
+	busy        = verdict{is: registry.ErrUnavailable, sure: true, again: true}
+	broken      = verdict{is: registry.ErrUnavailable, sure: true}
+	unreachable = verdict{is: registry.ErrUnavailable, again: true}
+)
+
+// verdicts holds the refusals that etcd types: all of them come before anything
+// is applied. Timeouts and leader changes are not among them: what they
+// interrupted may still be applied, now or later.
+var verdicts = map[error]verdict{
+	rpctypes.ErrLeaseNotFound:        {is: registry.ErrSessionLost, sure: true},
+	rpctypes.ErrPermissionDenied:     denied,
+	rpctypes.ErrPermissionNotGranted: denied,
+	rpctypes.ErrAuthFailed:           denied,
+	rpctypes.ErrUserEmpty:            denied,
+	rpctypes.ErrUserNotFound:         denied,
+	rpctypes.ErrInvalidAuthMgmt:      denied,
+	rpctypes.ErrInvalidAuthToken:     stale,
+	rpctypes.ErrAuthOldRevision:      stale,
+	rpctypes.ErrTooManyOps:           refused,
+	rpctypes.ErrRequestTooLarge:      refused,
+	rpctypes.ErrDuplicateKey:         refused,
+	rpctypes.ErrNoLeader:             busy,
+	rpctypes.ErrTooManyRequests:      busy,
+	rpctypes.ErrNotCapable:           busy,
+	rpctypes.ErrNoSpace:              broken,
+	rpctypes.ErrCorrupt:              broken,
+}
+
+// proposalDropped is raft's answer when there is no leader to hand a write to.
+const proposalDropped = "raft proposal dropped"
+
+func judge(err error) verdict {
+	typed := rpctypes.Error(err)
+	if v, known := verdicts[hashable(typed)]; known {
+		return v
+	}
+	st, _ := status.FromError(err)
+	switch {
+	case st.Code() == codes.Unauthenticated, st.Code() == codes.PermissionDenied:
+		return denied
+	case st.Code() == codes.ResourceExhausted:
+		return refused // the message is larger than gRPC takes
+	case st.Message() == proposalDropped:
+		return busy
+	}
+	return unreachable
+}
+
+// hashable keeps a map lookup from panicking on an error that cannot be hashed.
+func hashable(err error) error {
+	var typed rpctypes.EtcdError
+	if errors.As(err, &typed) {
+		return typed
+	}
+	return nil
+}
+
+// fail wraps err once, as what it is in the contract.
+func fail(what string, is, err error) error {
+	return fmt.Errorf("etcd: %s: %w: %w", what, is, rpctypes.Error(err))
+}
+
+// gaveUp is the error of a call whose context ended while it was retried.
+func gaveUp(what string, ctx context.Context, last error) error {
+	if last == nil {
+		return fmt.Errorf("etcd: %s: %w: %w", what, registry.ErrUnavailable, ctx.Err())
+	}
+	return fmt.Errorf("etcd: %s: %w: %w (last: %w)", what, registry.ErrUnavailable, ctx.Err(), rpctypes.Error(last))
+}
+
+// A trace notes when a request has left for a server. gRPC waits for a
+// connection on its own; without this, a context that ends meanwhile could not
+// be told from one that ends after the request was sent.
+type trace struct{ at atomic.Pointer[time.Time] }
+
+type traceKey struct{}
+
+func withTrace(ctx context.Context) (context.Context, *trace) {
+	t := new(trace)
+	return context.WithValue(ctx, traceKey{}, t), t
+}
+
+func (t *trace) sent() bool { return t.at.Load() != nil }
+
+// sentAt is when it left; no later than the server can have got it.
+func (t *trace) sentAt() time.Time {
+	if at := t.at.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// tracer is the stats.Handler that fills traces.
+type tracer struct{}
+
+func (tracer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (tracer) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	// The header leaves before any byte of the message does.
+	if _, leaving := s.(*stats.OutHeader); !leaving {
+		return
+	}
+	if t, ok := ctx.Value(traceKey{}).(*trace); ok {
+		now := time.Now()
+		t.at.CompareAndSwap(nil, &now)
+	}
+}
+
+func (tracer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (tracer) HandleConn(context.Context, stats.ConnStats)                       {}
+
+const (
+	pauseMin = 50 * time.Millisecond
+	pauseMax = 500 * time.Millisecond
+)
+
+// pause waits before attempt n+1, with jitter; it reports whether ctx still lives.
+func pause(ctx context.Context, n int) bool {
+	d := min(pauseMin<<min(n, 10), pauseMax)
+	t := time.NewTimer(d/2 + rand.N(d/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

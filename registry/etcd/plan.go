@@ -1,0 +1,246 @@
+package etcd
+
+import (
+	"bytes"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A plan is a commit as one etcd transaction: if all compares hold then the
+// writes, else the reads that show which operation fails first, at the very
+// revision at which the compares were made.
+//
+// Operations see each other, but etcd compares before it writes: what earlier
+// operations of the same commit make or remove is worked out here.
+type plan struct {
+	ops      []registry.Op
+	compares []*pb.Compare
+	writes   []*pb.RequestOp
+	reads    []*pb.RequestOp
+	facts    []facts // of each op, as indexes into reads
+	doomed   bool    // cannot be applied whatever the state; only the reason is open
+
+	parents  map[string]int // key of a compared parent to the index of its read
+	made     map[string]registry.OpKind
+	madeIn   map[string]bool
+	gone     map[string]bool
+	goneFrom map[string][]string // parent to the keys of its deleted children
+}
+
+// facts locates what decides one op. -1: nothing to read.
+type facts struct{ node, parent, children int }
+
+func newPlan(ops []registry.Op, lease int64) *plan {
+	p := &plan{
+		ops: ops, facts: make([]facts, len(ops)),
+		parents: map[string]int{}, made: map[string]registry.OpKind{}, madeIn: map[string]bool{},
+		gone: map[string]bool{}, goneFrom: map[string][]string{},
+	}
+	for i, op := range ops {
+		key := nodeKey(op.Path)
+		p.facts[i] = facts{node: p.read(&pb.RangeRequest{Key: []byte(key), KeysOnly: true}), parent: -1, children: -1}
+		switch op.Kind {
+		case registry.OpCheck:
+			p.compareVersion(key, op.Version)
+		case registry.OpCreate, registry.OpCreateEphemeral:
+			p.create(i, key, lease)
+		case registry.OpSet:
+			p.compareVersion(key, op.Version)
+			p.put(&pb.PutRequest{Key: []byte(key), Value: op.Value, IgnoreLease: true})
+		case registry.OpDelete:
+			p.delete(i, key)
+		}
+	}
+	return p
+}
+
+func (p *plan) create(i int, key string, lease int64) {
+	op := p.ops[i]
+	parent := parentOf(op.Path)
+	kind, made := p.made[parent]
+	switch {
+	case parent == "/":
+	case made:
+		p.doomed = p.doomed || kind == registry.OpCreateEphemeral
+	case p.gone[parent]:
+		p.doomed = true
+	default:
+		p.facts[i].parent = p.compareParent(nodeKey(parent))
+	}
+	p.compares = append(p.compares, versionIs(key, 0))
+	p.made[op.Path], p.madeIn[parent] = op.Kind, true
+	put := &pb.PutRequest{Key: []byte(key), Value: op.Value}
+	if op.Kind == registry.OpCreateEphemeral {
+		put.Lease = lease
+	}
+	p.put(put)
+}
+
+func (p *plan) delete(i int, key string) {
+	op := p.ops[i]
+	p.compareVersion(key, op.Version)
+	p.compareEmpty(op.Path)
+	p.facts[i].children = p.readChildren(op.Path)
+	p.doomed = p.doomed || p.madeIn[op.Path]
+	p.gone[op.Path] = true
+	parent := parentOf(op.Path)
+	p.goneFrom[parent] = append(p.goneFrom[parent], key)
+	p.writes = append(p.writes, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
+		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)},
+	}})
+}
+
+func (p *plan) put(r *pb.PutRequest) {
+	p.writes = append(p.writes, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: r}})
+}
+
+func (p *plan) compareVersion(key string, v registry.Version) {
+	if v == registry.AnyVersion {
+		p.compares = append(p.compares, exists(key))
+		return
+	}
+	p.compares = append(p.compares, versionIs(key, int64(v)+1))
+}
+
+// compareParent requires a persistent node, once for each parent, and returns
+// the index of its read.
+func (p *plan) compareParent(key string) int {
+	i, done := p.parents[key]
+	if !done {
+		// Not KeysOnly: etcd 3.7 leaves the lease out then.
+		i = p.read(&pb.RangeRequest{Key: []byte(key)})
+		p.parents[key] = i
+		p.compares = append(p.compares, exists(key), &pb.Compare{
+			Key: []byte(key), Target: pb.Compare_LEASE, Result: pb.Compare_EQUAL,
+			TargetUnion: &pb.Compare_Lease{Lease: 0},
+		})
+	}
+	return i
+}
+
+// compareEmpty requires that path has no children but those that earlier
+// operations delete: the ranges between them are empty.
+func (p *plan) compareEmpty(path string) {
+	from, to := childRange(path)
+	deleted := slices.Clone(p.goneFrom[path])
+	slices.Sort(deleted)
+	for _, key := range deleted {
+		p.compares = append(p.compares, empty(from, key))
+		from = key + "\x00"
+	}
+	p.compares = append(p.compares, empty(from, to))
+}
+
+// readChildren reads one child more than the commit itself deletes: enough to
+// see whether there is another.
+func (p *plan) readChildren(path string) int {
+	from, to := childRange(path)
+	return p.read(&pb.RangeRequest{
+		Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true, Limit: int64(len(p.goneFrom[path]) + 1),
+	})
+}
+
+func (p *plan) read(r *pb.RangeRequest) int {
+	p.reads = append(p.reads, readOp(r))
+	return len(p.reads) - 1
+}
+
+func (p *plan) request() *pb.TxnRequest {
+	if p.doomed {
+		return &pb.TxnRequest{Success: p.reads}
+	}
+	return &pb.TxnRequest{Compare: p.compares, Success: p.writes, Failure: p.reads}
+}
+
+// failure names the first operation that the state shown by the reads refuses,
+// or nil.
+func (p *plan) failure(answers []*pb.ResponseOp) *registry.CommitError {
+	kvs := func(i int) []*mvccpb.KeyValue { return answers[i].GetResponseRange().GetKvs() }
+	made, gone, madeIn := map[string]registry.OpKind{}, map[string]bool{}, map[string]bool{}
+	deleted := map[string]bool{}
+	for i, op := range p.ops {
+		var err error
+		switch f := p.facts[i]; op.Kind {
+		case registry.OpCheck, registry.OpSet:
+			err = versionProblem(kvs(f.node), op.Version)
+		case registry.OpCreate, registry.OpCreateEphemeral:
+			parent := parentOf(op.Path)
+			switch kind, here := made[parent]; {
+			case here && kind == registry.OpCreateEphemeral:
+				err = registry.ErrEphemeralParent
+			case gone[parent]:
+				err = registry.ErrNoParent
+			case f.parent >= 0:
+				err = parentProblem(kvs(f.parent))
+			}
+			if err == nil && len(kvs(f.node)) > 0 {
+				err = registry.ErrExists
+			}
+			made[op.Path], madeIn[parent] = op.Kind, true
+		case registry.OpDelete:
+			if err = versionProblem(kvs(f.node), op.Version); err == nil {
+				others := slices.ContainsFunc(kvs(f.children), func(kv *mvccpb.KeyValue) bool { return !deleted[string(kv.Key)] })
+				if others || madeIn[op.Path] {
+					err = registry.ErrNotEmpty
+				}
+			}
+			gone[op.Path] = true
+			deleted[nodeKey(op.Path)] = true
+		}
+		if err != nil {
+			op.Value = bytes.Clone(op.Value)
+			return &registry.CommitError{Index: i, Op: op, Err: err}
+		}
+	}
+	return nil
+}
+
+func versionProblem(kvs []*mvccpb.KeyValue, want registry.Version) error {
+	switch {
+	case len(kvs) == 0:
+		return registry.ErrNotFound
+	case want != registry.AnyVersion && kvs[0].Version != int64(want)+1:
+		return registry.ErrVersion
+	}
+	return nil
+}
+
+func parentProblem(kvs []*mvccpb.KeyValue) error {
+	switch {
+	case len(kvs) == 0:
+		return registry.ErrNoParent
+	case kvs[0].Lease != 0:
+		return registry.ErrEphemeralParent
+	}
+	return nil
+}
+
+func exists(key string) *pb.Compare {
+	return &pb.Compare{
+		Key: []byte(key), Target: pb.Compare_VERSION, Result: pb.Compare_GREATER,
+		TargetUnion: &pb.Compare_Version{Version: 0},
+	}
+}
+
+func versionIs(key string, v int64) *pb.Compare {
+	return &pb.Compare{
+		Key: []byte(key), Target: pb.Compare_VERSION, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_Version{Version: v},
+	}
+}
+
+// empty holds when no key is in the range: every key there has been created.
+func empty(from, to string) *pb.Compare {
+	return &pb.Compare{
+		Key: []byte(from), RangeEnd: []byte(to), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
+	}
+}
+
+func readOp(r *pb.RangeRequest) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: r}}
+}

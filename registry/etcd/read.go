@@ -1,0 +1,124 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// maxReads is how many reads fit one transaction of a server as installed.
+const maxReads = 128
+
+// Get reads up to 128 nodes in one request.
+func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	for _, path := range paths {
+		if err := registry.ValidatePath(path); err != nil {
+			return nil, fmt.Errorf("etcd: get: %w", err)
+		}
+	}
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	nodes := make([]registry.Node, 0, len(paths))
+	for len(paths) > 0 {
+		n := min(len(paths), maxReads)
+		batch, err := s.getBatch(ctx, paths[:n])
+		if err != nil {
+			return nil, err
+		}
+		nodes, paths = append(nodes, batch...), paths[n:]
+	}
+	return nodes, nil
+}
+
+func (s *session) getBatch(ctx context.Context, paths []string) ([]registry.Node, error) {
+	reads := make([]*pb.RequestOp, len(paths))
+	for i, path := range paths {
+		reads[i] = readOp(&pb.RangeRequest{Key: []byte(nodeKey(path))})
+	}
+	resp, err := s.readTxn(ctx, "get", reads)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]registry.Node, len(paths))
+	for i, path := range paths {
+		nodes[i] = rootNode(path)
+		if kvs := resp.Responses[i].GetResponseRange().GetKvs(); len(kvs) > 0 {
+			nodes[i] = s.node(path, kvs[0])
+		}
+	}
+	return nodes, nil
+}
+
+// Children reads the node and the names below it in one request.
+func (s *session) Children(ctx context.Context, path string) ([]string, error) {
+	if err := registry.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("etcd: children: %w", err)
+	}
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	from, to := childRange(path)
+	resp, err := s.readTxn(ctx, "children", []*pb.RequestOp{
+		readOp(&pb.RangeRequest{Key: []byte(nodeKey(path)), KeysOnly: true}),
+		readOp(&pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if path != "/" && len(resp.Responses[0].GetResponseRange().GetKvs()) == 0 {
+		return nil, fmt.Errorf("etcd: children of %s: %w", path, registry.ErrNotFound)
+	}
+	kvs := resp.Responses[1].GetResponseRange().GetKvs()
+	names := make([]string, len(kvs))
+	for i, kv := range kvs {
+		names[i] = string(kv.Key[len(from):])
+	}
+	return names, nil
+}
+
+// Sync sends nothing: every read of this adapter is linearizable.
+func (s *session) Sync(ctx context.Context) error { return s.alive(ctx) }
+
+// readTxn reads at one revision, linearizably, until ctx or the session ends.
+func (s *session) readTxn(ctx context.Context, what string, reads []*pb.RequestOp) (*pb.TxnResponse, error) {
+	ctx, release := s.bound(ctx)
+	defer release()
+	var resp *pb.TxnResponse
+	err := s.reg.retry(ctx, what, func(ctx context.Context) (err error) {
+		resp, err = s.reg.kv.Txn(ctx, &pb.TxnRequest{Success: reads}, callOptions...)
+		return err
+	})
+	return resp, s.explain(err)
+}
+
+// explain prefers the loss of the session over what it did to a call.
+func (s *session) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, registry.ErrClosed) {
+		s.lose(errWasClosed)
+	}
+	if lost := s.Err(); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// node turns a key of etcd, whose versions start at 1, into a node.
+func (s *session) node(path string, kv *mvccpb.KeyValue) registry.Node {
+	return registry.Node{
+		Path: path, Value: kv.Value, Version: registry.Version(kv.Version - 1),
+		Created: registry.Revision(kv.CreateRevision), Modified: registry.Revision(kv.ModRevision),
+		Ephemeral: kv.Lease != 0, Owned: kv.Lease == s.lease,
+	}
+}
+
+// rootNode is the state of a path without a key.
+func rootNode(path string) registry.Node { return registry.Node{Path: path} }

@@ -1,0 +1,319 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+const (
+	// Without these a connection that broke comes back seconds after the server.
+	reconnectMin = 50 * time.Millisecond
+	reconnectMax = 500 * time.Millisecond
+
+	keepAliveTime    = 10 * time.Second // gRPC takes no less
+	keepAliveTimeout = time.Second
+
+	// farewell is how long Registry.Close waits for a service to end the sessions
+	// that are still open.
+	farewell = 500 * time.Millisecond
+)
+
+// callOptions go with every request: wait for a connection instead of failing
+// at once, and take answers of any size.
+var callOptions = []grpc.CallOption{
+	grpc.WaitForReady(true),
+	grpc.MaxCallSendMsgSize(math.MaxInt32),
+	grpc.MaxCallRecvMsgSize(math.MaxInt32),
+}
+
+// A Registry is one etcd cluster, reached through one client. It implements
+// registry.Registry and is safe for concurrent use. Open makes it.
+type Registry struct {
+	cfg    Config
+	client *clientv3.Client
+	kv     pb.KVClient
+	leases pb.LeaseClient
+	watch  pb.WatchClient
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[*session]struct{}
+}
+
+var _ registry.Registry = (*Registry)(nil)
+
+// Open connects to the cluster and reads once, so that a wrong address or a
+// wrong password shows here. It waits no longer than cfg.DialTimeout and ctx.
+// The error wraps ErrInvalid for a bad cfg, ErrDenied for a bad login, and
+// ErrUnavailable, naming every endpoint and its reason, when nobody answers.
+// The caller closes the Registry.
+func Open(ctx context.Context, cfg Config) (*Registry, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
+	defer cancel()
+	// The last part of the wait is for finding out why nobody answers.
+	patience, stop := context.WithTimeout(ctx, cfg.DialTimeout-min(cfg.DialTimeout/4, time.Second))
+	defer stop()
+	r, err := dial(patience, cfg)
+	if err != nil {
+		return nil, explain(ctx, cfg, err)
+	}
+	if err := r.probe(patience); err != nil {
+		err = explain(ctx, cfg, err)
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// dial makes the client. It blocks only to log in.
+func dial(ctx context.Context, cfg Config) (*Registry, error) {
+	life, cancel := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, cancel)
+	client, err := clientv3.New(clientConfig(life, cfg))
+	if err != nil || !stop() {
+		cancel()
+		if client != nil {
+			_ = client.Close()
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	context.AfterFunc(client.Ctx(), cancel)
+	conn := client.ActiveConnection()
+	return &Registry{
+		cfg: cfg, client: client, sessions: map[*session]struct{}{},
+		kv: pb.NewKVClient(conn), leases: pb.NewLeaseClient(conn), watch: pb.NewWatchClient(conn),
+	}, nil
+}
+
+func clientConfig(life context.Context, cfg Config) clientv3.Config {
+	options := []grpc.DialOption{
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: reconnectMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
+			MinConnectTimeout: time.Second,
+		}),
+		grpc.WithStatsHandler(tracer{}),
+	}
+	return clientv3.Config{
+		Endpoints:            cfg.Endpoints,
+		Context:              life,
+		TLS:                  cfg.TLS,
+		Username:             cfg.Username,
+		Password:             cfg.Password,
+		DialTimeout:          cfg.DialTimeout,
+		DialKeepAliveTime:    keepAliveTime,
+		DialKeepAliveTimeout: keepAliveTimeout,
+		PermitWithoutStream:  true,
+		DialOptions:          append(options, cfg.DialOptions...),
+		Logger:               zap.NewNop(),
+		// One attempt and no more: the client repeats a write whose answer was a
+		// timeout of the server's, which may be applied twice then. What may be
+		// repeated is repeated here.
+		MaxUnaryRetries: 1,
+	}
+}
+
+// probe reads once, linearizably: a quorum answers.
+func (r *Registry) probe(ctx context.Context) error {
+	return r.retry(ctx, "open", func(ctx context.Context) error {
+		key := []byte(nodeKey("/" + r.cfg.Namespace))
+		_, err := r.kv.Range(ctx, &pb.RangeRequest{Key: key, KeysOnly: true}, callOptions...)
+		return err
+	})
+}
+
+// explain turns the failure to open into one line.
+func explain(ctx context.Context, cfg Config, err error) error {
+	if v := judge(err); v.sure && v.is == registry.ErrDenied {
+		return fail("open", registry.ErrDenied, err)
+	}
+	if errors.Is(err, registry.ErrDenied) {
+		return err
+	}
+	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("etcd: open: %w: %w", registry.ErrUnavailable, ctx.Err())
+	}
+	return fmt.Errorf("etcd: open: %w: no answer within %v: %s", registry.ErrUnavailable, cfg.DialTimeout, diagnose(ctx, cfg))
+}
+
+// diagnose asks every endpoint by itself.
+func diagnose(ctx context.Context, cfg Config) string {
+	reasons := make([]string, len(cfg.Endpoints))
+	var wg sync.WaitGroup
+	for i, endpoint := range cfg.Endpoints {
+		wg.Go(func() { reasons[i] = endpoint + ": " + ask(ctx, cfg, endpoint) })
+	}
+	wg.Wait()
+	return strings.Join(reasons, "; ")
+}
+
+func ask(ctx context.Context, cfg Config, endpoint string) string {
+	single := cfg
+	single.Endpoints, single.Username, single.Password, single.DialOptions = []string{endpoint}, "", "", nil
+	client, err := clientv3.New(clientConfig(context.Background(), single))
+	if err != nil {
+		return err.Error()
+	}
+	defer client.Close()
+	status, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "no connection or no answer"
+	case err != nil:
+		return plain(rpctypes.ErrorDesc(err))
+	case status.Leader == 0:
+		return "the member answers, but has no leader"
+	}
+	return "the member answers, but did not serve the request in time"
+}
+
+// plain cuts gRPC's wrapping off the reason for a failed connection, and says
+// what the two commonest puzzles mean.
+func plain(reason string) string {
+	if _, inner, ok := strings.Cut(reason, `desc = "transport: `); ok {
+		reason = strings.TrimSuffix(inner, `"`)
+	}
+	reason = strings.TrimPrefix(reason, "Error while dialing: ")
+	switch {
+	case strings.Contains(reason, "handshake failed: EOF"), strings.Contains(reason, "first record does not look like a TLS handshake"):
+		reason += " (does the server speak TLS?)"
+	case strings.Contains(reason, "error reading server preface"):
+		reason += " (does the server want TLS?)"
+	}
+	return reason
+}
+
+// Namespace returns Config.Namespace.
+func (r *Registry) Namespace() string { return r.cfg.Namespace }
+
+// Open grants a lease and starts its heartbeat. See registry.Registry.
+func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
+	if r.isClosed() {
+		return nil, fmt.Errorf("etcd: %w", registry.ErrClosed)
+	}
+	var sent time.Time
+	var lease *pb.LeaseGrantResponse
+	err := r.retry(ctx, "open session", func(ctx context.Context) (err error) {
+		// The wait for a connection is not part of the session's life.
+		ctx, trace := withTrace(ctx)
+		lease, err = r.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: r.cfg.leaseSeconds()}, callOptions...)
+		sent = trace.sentAt()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(r, lease.ID, sent, time.Duration(lease.TTL)*time.Second)
+	r.mu.Lock()
+	closed := r.closed
+	if !closed {
+		r.sessions[s] = struct{}{}
+	}
+	r.mu.Unlock()
+	if closed {
+		return nil, errors.Join(fmt.Errorf("etcd: %w", registry.ErrClosed), s.Close(ctx))
+	}
+	return s, nil
+}
+
+// Close ends the sessions that are still open, waiting at most half a second
+// for the service, and closes the connections. It is idempotent.
+func (r *Registry) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	open := make([]*session, 0, len(r.sessions))
+	for s := range r.sessions {
+		open = append(open, s)
+	}
+	r.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if r.client.ActiveConnection().GetState() != connectivity.Ready {
+		cancel()
+	}
+	var wg sync.WaitGroup
+	for _, s := range open {
+		// A service that cannot be reached ends them by expiry.
+		wg.Go(func() { _ = s.Close(ctx) })
+	}
+	wg.Wait()
+	if err := r.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("etcd: close: %w", err)
+	}
+	return nil
+}
+
+func (r *Registry) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
+}
+
+func (r *Registry) forget(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sessions, s)
+}
+
+const (
+	// The first attempt is short, since a member that hangs must not hold a call
+	// for long while another could serve it; later ones allow for large answers.
+	attemptMin = 2 * time.Second
+	attemptMax = 30 * time.Second
+	// maxStale bounds attempts with a login that the service keeps refusing.
+	maxStale = 3
+)
+
+// retry runs a request that may be repeated until it is served, refused for
+// good, or ctx ends.
+func (r *Registry) retry(ctx context.Context, what string, request func(context.Context) error) error {
+	ctx = clientv3.WithRequireLeader(ctx)
+	var last error
+	for n := 0; ; n++ {
+		attempt, cancel := context.WithTimeout(ctx, min(attemptMin<<min(n, 10), attemptMax))
+		err := request(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return gaveUp(what, ctx, last)
+		}
+		v := judge(err)
+		if r.isClosed() {
+			return fail(what, registry.ErrClosed, err)
+		}
+		if !v.again && v.sure || v == stale && n >= maxStale {
+			return fail(what, v.is, err)
+		}
+		last = err
+		if !pause(ctx, n) {
+			return gaveUp(what, ctx, last)
+		}
+	}
+}

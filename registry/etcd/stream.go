@@ -1,0 +1,370 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// event is one change as etcd reports it.
+type event = *mvccpb.Event
+
+// run keeps a stream open until the watcher ends.
+func (w *watcher) run() {
+	defer close(w.ended)
+	for n := 0; w.ctx.Err() == nil; n++ {
+		if w.serve() {
+			n = 0
+		}
+		w.resume()
+		if !pause(w.ctx, n) {
+			return
+		}
+	}
+}
+
+// serve uses one stream until it breaks; it reports whether anything came.
+func (w *watcher) serve() (useful bool) {
+	if !w.waitForTargets() {
+		return true
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	stream, err := w.s.reg.watch.Watch(ctx, callOptions...)
+	if err != nil {
+		return false
+	}
+	received := make(chan bool, 1)
+	go func() {
+		defer cancel()
+		received <- w.receive(stream)
+	}()
+	ping := time.NewTicker(w.s.timeout() / 4)
+	defer ping.Stop()
+	if len(w.s.reg.cfg.Endpoints) == 1 {
+		ping.Stop()
+	}
+	for w.send(ctx, stream) {
+		select {
+		case <-w.feed:
+		case <-ping.C:
+			if !w.ping() {
+				cancel()
+			}
+		case <-ctx.Done():
+		}
+	}
+	cancel()
+	return <-received
+}
+
+// ping asks for a sign of life, and reports whether there was one since the
+// last time. A member that hangs breaks no connection for many seconds; with
+// others to turn to that is too long. With one member the session ends first.
+func (w *watcher) ping() (alive bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pinged {
+		return false
+	}
+	w.pinged, w.pingDue = true, true
+	return true
+}
+
+// waitForTargets puts the stream off until somebody needs it.
+func (w *watcher) waitForTargets() bool {
+	for {
+		w.mu.Lock()
+		needed := len(w.unread)+len(w.unsent) > 0
+		w.mu.Unlock()
+		if needed {
+			return true
+		}
+		select {
+		case <-w.feed:
+		case <-w.ctx.Done():
+			return false
+		}
+	}
+}
+
+// send works off what is to be read, asked for and canceled. False: the stream
+// is over.
+func (w *watcher) send(ctx context.Context, stream pb.Watch_WatchClient) bool {
+	for ctx.Err() == nil {
+		requests := w.requests()
+		for _, request := range requests {
+			if stream.Send(request) != nil {
+				return false
+			}
+		}
+		batch := w.nextUnread()
+		if len(batch) > 0 {
+			w.snapshot(ctx, batch)
+		} else if len(requests) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// maxRequests bounds how many requests are made at once.
+const maxRequests = 512
+
+// requests takes the next requests for the stream.
+func (w *watcher) requests() []*pb.WatchRequest {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var requests []*pb.WatchRequest
+	if w.pingDue {
+		w.pingDue = false
+		id := w.nextID()
+		requests = append(requests, create(&pb.WatchCreateRequest{Key: []byte(root), WatchId: id}))
+		w.canceled = append(w.canceled, id)
+	}
+	for _, id := range w.canceled {
+		requests = append(requests, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
+			CancelRequest: &pb.WatchCancelRequest{WatchId: id},
+		}})
+	}
+	w.canceled = nil
+	n := min(len(w.unsent), maxRequests)
+	for _, t := range w.unsent[:n] {
+		if t.removed {
+			continue
+		}
+		t.id = w.nextID()
+		w.byID[t.id] = t
+		requests = append(requests, create(t.request()))
+	}
+	w.unsent = rest(w.unsent, n)
+	return requests
+}
+
+// nextID returns the id of a watch that is asked for next.
+func (w *watcher) nextID() int64 {
+	w.lastID++
+	w.inOrder = append(w.inOrder, w.lastID)
+	return w.lastID
+}
+
+func create(r *pb.WatchCreateRequest) *pb.WatchRequest {
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}}
+}
+
+func (t *target) keys() (from, to []byte) {
+	if t.scope == registry.Self {
+		return []byte(nodeKey(t.path)), nil
+	}
+	first, end := childRange(t.path)
+	return []byte(first), []byte(end)
+}
+
+func (t *target) request() *pb.WatchCreateRequest {
+	from, to := t.keys()
+	return &pb.WatchCreateRequest{Key: from, RangeEnd: to, WatchId: t.id, StartRevision: t.rev + 1, Fragment: true}
+}
+
+// nextUnread takes targets whose state fits one request.
+func (w *watcher) nextUnread() []*target {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var batch []*target
+	for len(w.unread) > 0 && len(batch) < maxReads {
+		t := w.unread[0]
+		if t.alone && len(batch) > 0 {
+			break
+		}
+		w.unread = rest(w.unread, 1)
+		if !t.removed {
+			batch = append(batch, t)
+		}
+		if t.alone {
+			break
+		}
+	}
+	return batch
+}
+
+// rest drops the first n, and the memory once nothing is left.
+func rest(ts []*target, n int) []*target {
+	if n == len(ts) {
+		return nil
+	}
+	return ts[n:]
+}
+
+// snapshot reads the present state of targets, all at one revision; their
+// watches start at the next.
+func (w *watcher) snapshot(ctx context.Context, batch []*target) {
+	reads := make([]*pb.RequestOp, len(batch))
+	for i, t := range batch {
+		from, to := t.keys()
+		reads[i] = readOp(&pb.RangeRequest{Key: from, RangeEnd: to})
+	}
+	resp, err := w.s.readTxn(ctx, "watch", reads)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err == nil:
+		for i, t := range batch {
+			if !t.removed {
+				w.takeState(t, resp.Header.GetRevision(), resp.Responses[i].GetResponseRange().GetKvs())
+				w.unsent = append(w.unsent, t)
+			}
+		}
+	case errors.Is(err, registry.ErrDenied) && len(batch) == 1:
+		w.refuse(batch[0], err)
+	default:
+		// One that is denied spoils the request: ask for each by itself then.
+		for _, t := range batch {
+			t.alone = t.alone || errors.Is(err, registry.ErrDenied)
+		}
+		w.unread = append(w.unread, batch...)
+	}
+}
+
+// takeState replaces what is known of a target: the difference becomes events.
+func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
+	present := make(map[string]bool, len(kvs))
+	for _, kv := range kvs {
+		path, ok := nodePath(kv.Key)
+		if !ok {
+			continue
+		}
+		present[path] = true
+		if e := t.nodes[path]; e == nil || e.node.Modified < registry.Revision(kv.ModRevision) {
+			w.queue.put(t, w.s.node(path, kv))
+		}
+	}
+	for path, e := range t.nodes {
+		if !present[path] && e.node.Exists() {
+			w.queue.put(t, registry.Node{Path: path})
+		}
+	}
+	if t.scope == registry.Self && len(kvs) == 0 && !t.synced {
+		w.queue.put(t, registry.Node{Path: t.path})
+	}
+	if !t.synced {
+		t.synced = true
+		w.queue.synced(t)
+	}
+	t.rev = rev
+	w.announce()
+}
+
+func (w *watcher) announce() {
+	if !w.queue.empty() || len(w.refused) > 0 {
+		signal(w.wake)
+	}
+}
+
+// refuse gives a target up; Next says so once.
+func (w *watcher) refuse(t *target, err error) {
+	w.drop(t)
+	w.refused = append(w.refused, fmt.Errorf("watch %s (%s): %w", t.path, t.scope, err))
+	signal(w.wake)
+}
+
+// receive reads the stream until it breaks.
+func (w *watcher) receive(stream pb.Watch_WatchClient) (useful bool) {
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			return useful
+		}
+		useful = true
+		if !w.handle(resp) {
+			return useful
+		}
+	}
+}
+
+// handle takes one message in; false asks for a new stream.
+func (w *watcher) handle(resp *pb.WatchResponse) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := resp.WatchId
+	w.pinged = false
+	if resp.Created {
+		if len(w.inOrder) == 0 {
+			return false
+		}
+		// A refusal does not say which watch it is about, but answers come in order.
+		id, w.inOrder = w.inOrder[0], w.inOrder[1:]
+	}
+	t := w.byID[id]
+	switch {
+	case t == nil: // removed meanwhile
+	case resp.Canceled && strings.Contains(resp.CancelReason, rpctypes.ErrPermissionDenied.Error()):
+		w.refuse(t, fmt.Errorf("etcd: %w: %s", registry.ErrDenied, resp.CancelReason))
+	case resp.Canceled && resp.CompactRevision > 0:
+		w.reread(t)
+	case resp.Canceled:
+		return false
+	default:
+		w.takeEvents(t, resp)
+	}
+	return true
+}
+
+// reread reads a target's state again since its history is lost.
+func (w *watcher) reread(t *target) {
+	delete(w.byID, t.id)
+	t.id, t.parts = 0, nil
+	w.unread = append(w.unread, t)
+	signal(w.feed)
+}
+
+// takeEvents queues the changes of whole revisions.
+func (w *watcher) takeEvents(t *target, resp *pb.WatchResponse) {
+	t.parts = append(t.parts, resp.Events...)
+	if resp.Fragment {
+		return
+	}
+	events := t.parts
+	t.parts = nil
+	last := t.rev
+	for _, ev := range events {
+		// What is not newer was taken in before: never go back.
+		if ev.Kv.ModRevision <= t.rev {
+			continue
+		}
+		last = max(last, ev.Kv.ModRevision)
+		path, ok := nodePath(ev.Kv.Key)
+		switch {
+		case !ok:
+		case ev.Type == mvccpb.Event_DELETE:
+			w.queue.put(t, registry.Node{Path: path})
+		default:
+			w.queue.put(t, w.s.node(path, ev.Kv))
+		}
+	}
+	t.rev = last
+	w.announce()
+}
+
+// resume prepares every target for the next stream: those that have a state go
+// on from there.
+func (w *watcher) resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byID, w.inOrder, w.canceled, w.unread, w.unsent = map[int64]*target{}, nil, nil, nil, nil
+	w.pinged, w.pingDue = false, false
+	for _, t := range w.targets {
+		t.id, t.parts = 0, nil
+		if t.synced {
+			w.unsent = append(w.unsent, t)
+		} else {
+			w.unread = append(w.unread, t)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package etcd_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/etcd"
+)
+
+func patient(c *etcd.Config) { c.SessionTimeout = 60 * time.Second }
+
+// What happened while nobody listened, and was compacted since, is found by
+// reading again: changes, creations, deletions, one under an old name.
+func TestCompactionWhileAway(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	s, client := open(t, bed, patient)
+	other, _ := open(t, bed, patient)
+	commit(t, other, registry.Create("/d", nil), registry.Create("/d/same", nil), registry.Create("/d/changed", nil),
+		registry.Create("/d/deleted", nil), registry.Create("/d/again", nil), registry.Create("/self", nil))
+	f := follow(t, s)
+	require.NoError(t, f.w.Add("/d", registry.Children))
+	require.NoError(t, f.w.Add("/self", registry.Self))
+	require.NoError(t, f.w.Add("/never", registry.Self))
+	f.until(10*time.Second, "the present state", func() bool { return f.synced == 3 })
+	seen := f.events
+
+	heal := client.Refuse()
+	commit(t, other, registry.Set("/d/changed", []byte("x"), 0), registry.Delete("/d/deleted", 0),
+		registry.Delete("/d/again", 0), registry.Delete("/self", 0), registry.Create("/d/new", nil))
+	commit(t, other, registry.Create("/d/again", []byte("2")))
+	require.NoError(t, bed.Compact())
+	heal()
+
+	f.until(10*time.Second, "the difference", func() bool {
+		return string(f.nodes["/d/changed"].Value) == "x" && !f.nodes["/d/deleted"].Exists() && !f.nodes["/self"].Exists() &&
+			f.nodes["/d/new"].Exists() && string(f.nodes["/d/again"].Value) == "2"
+	})
+	require.Equal(t, 3, f.synced, "Synced comes once")
+	require.Equal(t, seen+5, f.events, "what is the same is not repeated")
+
+	// And it goes on from there.
+	commit(t, other, registry.Create("/never", nil), registry.Set("/d/new", []byte("y"), 0))
+	f.until(10*time.Second, "changes after it", func() bool {
+		return f.nodes["/never"].Exists() && string(f.nodes["/d/new"].Value) == "y"
+	})
+}
+
+// A backlog above the message limit comes in fragments.
+func TestFragmentedBacklog(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	var fragments atomic.Int64
+	spy := grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+		stream, err := open(ctx, d, cc, m, o...)
+		return &fragmentSpy{ClientStream: stream, seen: &fragments}, err
+	})
+	s, client := open(t, bed, patient, func(c *etcd.Config) { c.DialOptions = append(c.DialOptions, spy) })
+	other, _ := open(t, bed, patient)
+	const n = 16
+	ops := []registry.Op{registry.Create("/d", nil)}
+	for i := range n {
+		ops = append(ops, registry.Create(fmt.Sprint("/d/", i), nil))
+	}
+	commit(t, other, ops...)
+	f := follow(t, s)
+	require.NoError(t, f.w.Add("/d", registry.Children))
+	f.until(10*time.Second, "the present state", func() bool { return f.synced == 1 })
+
+	heal := client.Refuse()
+	big := bytes.Repeat([]byte("x"), 240<<10)
+	for i := range n {
+		commit(t, other, registry.Set(fmt.Sprint("/d/", i), big, 0))
+	}
+	commit(t, other, registry.Delete("/d/0", 1))
+	heal()
+	f.until(20*time.Second, "all of it", func() bool {
+		for i := 1; i < n; i++ {
+			if len(f.nodes[fmt.Sprint("/d/", i)].Value) != len(big) {
+				return false
+			}
+		}
+		return !f.nodes["/d/0"].Exists()
+	})
+	require.Positive(t, fragments.Load(), "void: nothing came in fragments")
+}
+
+type fragmentSpy struct {
+	grpc.ClientStream
+	seen *atomic.Int64
+}
+
+func (s *fragmentSpy) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if resp, ok := m.(*pb.WatchResponse); ok && err == nil && resp.Fragment {
+		s.seen.Add(1)
+	}
+	return err
+}
+
+// The connection breaks again and again while everything changes: the last
+// state arrives, and nothing goes back.
+func TestWatchThroughManyDrops(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	s, client := open(t, bed, patient)
+	other, _ := open(t, bed, patient)
+	commit(t, other, registry.Create("/d", nil), registry.Create("/d/n", nil))
+	f := follow(t, s)
+	require.NoError(t, f.w.Add("/d", registry.Children))
+	const rounds, perRound = 15, 20
+	version := registry.Version(0)
+	for round := range rounds {
+		for range perRound {
+			commit(t, other, registry.Set("/d/n", fmt.Append(nil, version+1), version))
+			version++
+		}
+		commit(t, other, registry.Create(fmt.Sprint("/d/", round), nil))
+		if round > 0 {
+			commit(t, other, registry.Delete(fmt.Sprint("/d/", round-1), 0))
+		}
+		client.Drop()
+		if round%5 == 4 {
+			require.NoError(t, bed.Compact())
+		}
+	}
+	f.until(20*time.Second, "the last state", func() bool {
+		present := 0
+		for _, n := range f.nodes {
+			if n.Exists() {
+				present++
+			}
+		}
+		return f.nodes["/d/n"].Version == version && f.nodes[fmt.Sprint("/d/", rounds-1)].Exists() && present == 2
+	})
+	require.NoError(t, s.Err())
+	require.Positive(t, client.Hits(), "void: nothing was dropped")
+}
+
+func TestWatcherIsStoppedEverywhere(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	s, _ := open(t, bed)
+	idle, err := s.Watch(within(t, time.Second))
+	require.NoError(t, err)
+	require.NoError(t, idle.Close())
+	require.NoError(t, idle.Close())
+	require.ErrorIs(t, idle.Add("/x", registry.Self), registry.ErrClosed)
+	_, err = idle.Next(within(t, time.Second))
+	require.ErrorIs(t, err, registry.ErrClosed)
+
+	w, err := s.Watch(within(t, time.Second))
+	require.NoError(t, err)
+	require.NoError(t, w.Add("/x", registry.Self))
+	waits := make(chan error)
+	go func() {
+		for {
+			if _, err := w.Next(context.Background()); err != nil {
+				waits <- err
+				return
+			}
+		}
+	}()
+	require.NoError(t, s.Close(within(t, 5*time.Second)))
+	require.ErrorIs(t, <-waits, registry.ErrSessionLost)
+	require.NoError(t, w.Close())
+	require.ErrorIs(t, w.Add("relative", registry.Self), registry.ErrInvalid)
+	require.ErrorIs(t, w.Add("/x", 7), registry.ErrInvalid)
+}
+
+// The cost of a target, which doc.go states.
+func TestTargetCost(t *testing.T) {
+	const n = 10_000
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	s, _ := open(t, bed, patient)
+	f := follow(t, s)
+	require.NoError(t, f.w.Add("/first", registry.Self))
+	f.until(10*time.Second, "the first target", func() bool { return f.synced == 1 })
+	goroutines, heap := runtime.NumGoroutine(), heapInUse()
+	start := time.Now()
+	for i := range n {
+		require.NoError(t, f.w.Add(fmt.Sprintf("/job/%d/leader/election", i), registry.Self))
+	}
+	f.until(60*time.Second, "all targets", func() bool { return f.synced == n+1 })
+	took := time.Since(start)
+	// The last watch in order is live: so are all.
+	last := fmt.Sprintf("/elasticron/4/job/%d/leader/election", n-1)
+	_, err := bed.Admin().Put(within(t, 10*time.Second), last, "x")
+	require.NoError(t, err)
+	f.until(30*time.Second, "a change", func() bool { return f.nodes[fmt.Sprintf("/job/%d/leader/election", n-1)].Exists() })
+	f.nodes = nil
+	t.Logf("%d targets in %v: %d goroutines more, %d bytes each, client and server together",
+		n, took, runtime.NumGoroutine()-goroutines, (heapInUse()-heap)/n)
+	require.Less(t, runtime.NumGoroutine()-goroutines, 20)
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse)
+}

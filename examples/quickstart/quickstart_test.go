@@ -1,0 +1,113 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// build makes the program that a user would run.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "quickstart")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return bin
+}
+
+// lines collects what the program prints, and can be read while it runs.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+var pids = regexp.MustCompile(`pid (\d+)`)
+
+// requireNoneLeft fails when a worker that the output names is still alive.
+func requireNoneLeft(t *testing.T, out string) {
+	t.Helper()
+	found := pids.FindAllStringSubmatch(out, -1)
+	require.NotEmpty(t, found, out)
+	for _, m := range found {
+		pid, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "worker %d is left", pid)
+	}
+}
+
+func TestTheQuickstartPlaysToItsEnd(t *testing.T) {
+	var out lines
+	cmd := exec.CommandContext(t.Context(), build(t), "-rounds", "6")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	require.NoError(t, err, out.String())
+	all := strings.TrimSpace(out.String())
+	last := all[strings.LastIndexByte(all, '\n')+1:]
+	require.Regexp(t, `^ok: \d+ whole rounds equal to a single pass, \d+ hit .*, \d+ files indexed, \d+ moves, longest time without an owner [0-9.]+m?s$`, last)
+	require.Contains(t, all, "killed with SIGKILL while items")
+	require.Contains(t, all, "worker worker4 started")
+	requireNoneLeft(t, all)
+}
+
+func TestCtrlCLeavesNoProcessBehind(t *testing.T) {
+	var out lines
+	cmd := exec.CommandContext(t.Context(), build(t))
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "owns") }, time.Minute, 20*time.Millisecond, out.String())
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.Error(t, cmd.Wait())
+	require.Contains(t, out.String(), "interrupted")
+	requireNoneLeft(t, out.String())
+}
+
+func TestWorkersDieWithAParentThatIsKilled(t *testing.T) {
+	var out lines
+	cmd := exec.CommandContext(t.Context(), build(t))
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "worker worker3 started") }, time.Minute, 20*time.Millisecond, out.String())
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	for _, m := range pids.FindAllStringSubmatch(out.String(), -1) {
+		pid, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return gone(pid) }, 10*time.Second, 20*time.Millisecond, "worker %d is left", pid)
+	}
+}
+
+// gone reports whether the process has ended; one that nobody waits for counts.
+func gone(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+func TestAnUnreachableRegistryIsOneLine(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), build(t), "-registry", "etcd://127.0.0.1:1/demo").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "127.0.0.1:1")
+}

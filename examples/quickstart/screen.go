@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+// A screen shows what happens: a table that is redrawn on a terminal, else lines.
+type screen struct {
+	out  io.Writer
+	live bool
+	log  []string
+	rows int // lines drawn last
+}
+
+const logLines = 12
+
+func newScreen(f *os.File) *screen {
+	info, err := f.Stat()
+	return &screen{out: f, live: err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"}
+}
+
+// say adds a line of history.
+func (s *screen) say(format string, args ...any) {
+	line := time.Now().Format("15:04:05.0") + "  " + fmt.Sprintf(format, args...)
+	if !s.live {
+		fmt.Fprintln(s.out, line)
+		return
+	}
+	s.log = append(s.log, line)
+	if len(s.log) > logLines {
+		s.log = s.log[1:]
+	}
+}
+
+// A view is what the table shows.
+type view struct {
+	workers  []string
+	owned    map[string][]int
+	running  map[string]map[int]bool
+	leader   string
+	next     time.Time
+	due      time.Time
+	progress int // percent
+	step     string
+}
+
+// draw redraws the table in place. Without a terminal it does nothing.
+func (s *screen) draw(v view) {
+	if !s.live {
+		return
+	}
+	var b strings.Builder
+	if s.rows > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", s.rows)
+	}
+	body := v.table() + "\n" + v.bar() + "\n\n" + strings.Join(s.log, "\n") + "\n"
+	s.rows = strings.Count(body, "\n")
+	b.WriteString(body)
+	_, _ = io.WriteString(s.out, b.String())
+}
+
+// table says who owns what. A running item stands in brackets.
+func (v view) table() string {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleRounded)
+	t.AppendHeader(table.Row{"worker", "", "items"})
+	for _, w := range v.workers {
+		mark := ""
+		if w == v.leader {
+			mark = "leader"
+		}
+		var items []string
+		for _, n := range v.owned[w] {
+			if v.running[w][n] {
+				items = append(items, fmt.Sprintf("[%d]", n))
+			} else {
+				items = append(items, fmt.Sprintf(" %d ", n))
+			}
+		}
+		t.AppendRow(table.Row{w, mark, fmt.Sprintf("%-32s", strings.Join(items, ""))})
+	}
+	return t.Render()
+}
+
+func (v view) bar() string {
+	const width = 40
+	full := min(width, v.progress*width/100)
+	due := "        "
+	if !v.due.IsZero() {
+		due = clock(v.due)
+	}
+	next := "-"
+	if !v.next.IsZero() {
+		next = clock(v.next)
+	}
+	return fmt.Sprintf("round %s  %s%s %3d %%   next fire %s   %s", due, strings.Repeat("█", full), strings.Repeat("░", width-full), v.progress, next, v.step)
+}
+
+// short is the worker's name in an instance id: {ip}@-@{name}-{life}.
+func short(instance string) string {
+	_, name, _ := strings.Cut(instance, "@-@")
+	if i := strings.LastIndexByte(name, '-'); i > 0 {
+		name = name[:i]
+	}
+	return name
+}
+
+func sortedNames(owned map[string][]int) []string {
+	var names []string
+	for w := range owned {
+		names = append(names, w)
+	}
+	slices.Sort(names)
+	return names
+}

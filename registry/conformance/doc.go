@@ -66,7 +66,7 @@
 //	Synced is missing                                    → Watch/InitialThenSynced
 //	deletions are not delivered                          → Watch/SeesDelete
 //	absence is not delivered                             → Watch/AbsentNode
-//	changes that come fast are dropped, the last one too → Watch/LastStateAlways
+//	the newest change is held back until the next comes  → Watch/LastStateAlways
 //	an older state comes again                           → Watch/PerPathMonotonic
 //	a watch does not go on after its connection broke    → Watch/SurvivesDrop
 //	what changed while cut off is not delivered          → Watch/ChangesDuringDropSeen

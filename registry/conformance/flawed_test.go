@@ -150,14 +150,13 @@ func (s *flawed) Watch(ctx context.Context) (registry.Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &flawedWatcher{Watcher: w, s: s, past: map[string]registry.Event{}, at: map[string]time.Time{}}, nil
+	return &flawedWatcher{Watcher: w, s: s, past: map[string]registry.Event{}}, nil
 }
 
 type flawedWatcher struct {
 	registry.Watcher
 	s    *flawed
 	past map[string]registry.Event
-	at   map[string]time.Time
 }
 
 func (w *flawedWatcher) Next(ctx context.Context) ([]registry.Event, error) {

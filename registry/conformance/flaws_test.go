@@ -177,14 +177,26 @@ var watchBreakages = []breakage{
 			w.past[e.Node.Path] = e
 			return e.Synced || e.Node.Exists() || known
 		})},
-	{"changes that come fast are dropped, the last one too", "Watch/LastStateAlways", "waited for: value 1000",
-		onEvents(func(w *flawedWatcher, e registry.Event) bool {
-			fast := !e.Synced && e.Node.Version > 0 && time.Since(w.at[e.Node.Path]) < 50*time.Millisecond
-			if !fast {
-				w.at[e.Node.Path] = time.Now()
+	{"the newest change is held back until the next comes", "Watch/LastStateAlways", "waited for: value 1000",
+		flaw{next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
+			for {
+				events, err := w.Watcher.Next(ctx)
+				var out []registry.Event
+				for _, e := range events {
+					if old, held := w.past[e.Node.Path]; held && !e.Synced {
+						out = append(out, old)
+					} else if e.Synced || e.Node.Version == 0 {
+						out = append(out, e)
+					}
+					if !e.Synced && e.Node.Version > 0 {
+						w.past[e.Node.Path] = e
+					}
+				}
+				if err != nil || len(out) > 0 {
+					return out, err
+				}
 			}
-			return !fast
-		})},
+		}}},
 	{"an older state comes again", "Watch/PerPathMonotonic", "back in time",
 		flaw{next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
 			events, err := w.Watcher.Next(ctx)

@@ -62,17 +62,22 @@ func lostOnExpire(t *trial) {
 }
 
 func lostByDeadline(t *trial) {
-	holder := t.open()
-	l := t.lock(holder, t.path("lock"))
-	heal, err := t.h.Faults().Blackhole(holder, Both)
-	t.must("Blackhole both ways", err)
-	defer heal()
-	t.closedByDeadline("Lost", holder, l.Lost())
-	t.proveHit(holder)
-	next := t.lock(t.s, t.path("lock"))
-	if early := time.Until(holder.Deadline()); early > 0 {
-		t.fatalf("another got the lock, token %d, %v before the Deadline of the one before", next.Token(), early)
-	}
+	dir := t.path("lock")
+	t.punctual("Lost", func() time.Duration {
+		holder := t.open()
+		l := t.lock(holder, dir)
+		heal, err := t.h.Faults().Blackhole(holder, Both)
+		t.must("Blackhole both ways", err)
+		defer heal()
+		late := t.lateness("Lost", holder, l.Lost())
+		t.proveHit(holder)
+		next := t.lock(t.s, dir)
+		if early := time.Until(holder.Deadline()); early > 0 {
+			t.fatalf("another got the lock, token %d, %v before the Deadline of the one before", next.Token(), early)
+		}
+		t.release(next)
+		return late
+	})
 }
 
 func lostOnDelete(t *trial) {

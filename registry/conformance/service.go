@@ -43,7 +43,7 @@ func pauseLong(t *trial) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
 	resume := t.pause()
-	t.closedByDeadline("Done", owner, owner.Done())
+	t.lateness("Done", owner, owner.Done())
 	t.elapse(t.h.SessionTimeout() / 4)
 	resume()
 	t.step("resumed")

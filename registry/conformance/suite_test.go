@@ -110,6 +110,24 @@ func TestFaultThatIsUnsupportedIsVoid(t *testing.T) {
 	require.Contains(t, text, ErrUnsupported.Error())
 }
 
+// An adapter that is late once may stand on a busy machine.
+func TestPunctual(t *testing.T) {
+	attempts := func(late ...time.Duration) (failed bool, text string) {
+		return try(t, func(t *trial) {
+			t.punctual("Done", func() time.Duration {
+				next := late[0]
+				late = late[1:]
+				return next
+			})
+		})
+	}
+	failed, _ := attempts(time.Second, time.Second, -time.Millisecond)
+	require.False(t, failed)
+	failed, text := attempts(time.Second, 2*time.Second, 3*time.Second)
+	require.True(t, failed)
+	require.Contains(t, text, "Done was closed after Deadline in each of 3 attempts: [1s 2s 3s]")
+}
+
 // The context of a case ends with its time.
 func TestCaseHasItsOwnTime(t *testing.T) {
 	start := time.Now()

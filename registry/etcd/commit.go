@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -40,7 +39,7 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 func (s *session) send(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse, error) {
 	ctx, release := s.bound(ctx)
 	defer release()
-	leader := clientv3.WithRequireLeader(ctx)
+	leader := withLeader(ctx)
 	for n := 0; ; n++ {
 		attempt, trace := withTrace(leader)
 		resp, err := s.reg.kv.Txn(attempt, txn, callOptions...)

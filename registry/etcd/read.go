@@ -37,6 +37,9 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 }
 
 func (s *session) getBatch(ctx context.Context, paths []string) ([]registry.Node, error) {
+	if len(paths) == 1 {
+		return s.getOne(ctx, paths[0])
+	}
 	reads := make([]*pb.RequestOp, len(paths))
 	for i, path := range paths {
 		reads[i] = readOp(&pb.RangeRequest{Key: []byte(nodeKey(path))})
@@ -47,12 +50,25 @@ func (s *session) getBatch(ctx context.Context, paths []string) ([]registry.Node
 	}
 	nodes := make([]registry.Node, len(paths))
 	for i, path := range paths {
-		nodes[i] = rootNode(path)
-		if kvs := resp.Responses[i].GetResponseRange().GetKvs(); len(kvs) > 0 {
-			nodes[i] = s.node(path, kvs[0])
-		}
+		nodes[i] = s.nodeOf(path, resp.Responses[i].GetResponseRange())
 	}
 	return nodes, nil
+}
+
+// getOne spares the service the transaction.
+func (s *session) getOne(ctx context.Context, path string) ([]registry.Node, error) {
+	ctx, release := s.bound(ctx)
+	defer release()
+	request := &pb.RangeRequest{Key: []byte(nodeKey(path))}
+	var resp *pb.RangeResponse
+	err := s.reg.retry(ctx, "get", func(ctx context.Context) (err error) {
+		resp, err = s.reg.kv.Range(ctx, request, callOptions...)
+		return err
+	})
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	return []registry.Node{s.nodeOf(path, resp)}, nil
 }
 
 // Children reads the node and the names below it in one request.
@@ -111,6 +127,14 @@ func (s *session) explain(err error) error {
 	return err
 }
 
+// nodeOf is the state of a path as read; the zero node but for Path when absent.
+func (s *session) nodeOf(path string, r *pb.RangeResponse) registry.Node {
+	if kvs := r.GetKvs(); len(kvs) > 0 {
+		return s.node(path, kvs[0])
+	}
+	return registry.Node{Path: path}
+}
+
 // node turns a key of etcd, whose versions start at 1, into a node.
 func (s *session) node(path string, kv *mvccpb.KeyValue) registry.Node {
 	return registry.Node{
@@ -119,6 +143,3 @@ func (s *session) node(path string, kv *mvccpb.KeyValue) registry.Node {
 		Ephemeral: kv.Lease != 0, Owned: kv.Lease == s.lease,
 	}
 }
-
-// rootNode is the state of a path without a key.
-func rootNode(path string) registry.Node { return registry.Node{Path: path} }

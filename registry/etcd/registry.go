@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -280,6 +281,15 @@ func (r *Registry) forget(s *session) {
 	delete(r.sessions, s)
 }
 
+// leaderRequired lets a member that has lost its leader refuse at once.
+var leaderRequired = metadata.Pairs(rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader)
+
+// withLeader does not add to metadata of the caller's: what he sent elsewhere
+// is none of etcd's business.
+func withLeader(ctx context.Context) context.Context {
+	return metadata.NewOutgoingContext(ctx, leaderRequired)
+}
+
 const (
 	// The first attempt is short, since a member that hangs must not hold a call
 	// for long while another could serve it; later ones allow for large answers.
@@ -292,12 +302,10 @@ const (
 // retry runs a request that may be repeated until it is served, refused for
 // good, or ctx ends.
 func (r *Registry) retry(ctx context.Context, what string, request func(context.Context) error) error {
-	ctx = clientv3.WithRequireLeader(ctx)
+	ctx = withLeader(ctx)
 	var last error
 	for n := 0; ; n++ {
-		attempt, cancel := context.WithTimeout(ctx, min(attemptMin<<min(n, 10), attemptMax))
-		err := request(attempt)
-		cancel()
+		err := r.attempt(ctx, n, request)
 		if err == nil {
 			return nil
 		}
@@ -316,4 +324,13 @@ func (r *Registry) retry(ctx context.Context, what string, request func(context.
 			return gaveUp(what, ctx, last)
 		}
 	}
+}
+
+func (r *Registry) attempt(ctx context.Context, n int, request func(context.Context) error) error {
+	if len(r.cfg.Endpoints) == 1 { // nobody else to turn to
+		return request(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(attemptMin<<min(n, 10), attemptMax))
+	defer cancel()
+	return request(ctx)
 }

@@ -48,6 +48,9 @@ func TestRequestsOfEachCall(t *testing.T) {
 	for i := range paths {
 		paths[i] = fmt.Sprint("/n", i)
 	}
+	_, err = s.Get(ctx, "/a")
+	require.NoError(t, err)
+	costs("Get of one", map[string]int{get: 1})
 	_, err = s.Get(ctx, paths[:128]...)
 	require.NoError(t, err)
 	costs("Get of 128", map[string]int{txn: 1})

@@ -10,7 +10,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -45,7 +44,7 @@ var _ registry.Session = (*session)(nil)
 
 func newSession(r *Registry, lease int64, sent time.Time, ttl time.Duration) *session {
 	s := &session{reg: r, lease: lease, done: make(chan struct{}), ttl: ttl, deadline: deadline(sent, ttl)}
-	s.life, s.end = context.WithCancel(clientv3.WithRequireLeader(context.Background()))
+	s.life, s.end = context.WithCancel(withLeader(context.Background()))
 	s.mu.Lock()
 	s.alarm = time.AfterFunc(s.untilAlarm(), s.ring)
 	s.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // own side has said so, whatever is lost on the way.
 func TestDoneComesBeforeTheServerDeletes(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
-	const trials = 20
+	const trials = 30 // two in three let the server delete
 	margins := make([]time.Duration, trials)
 	var wg sync.WaitGroup
 	for i := range trials {

@@ -2,7 +2,7 @@
 // which item, who lives, and who should own what. It is pure: no I/O, no clock.
 //
 //	plan := sharding.Derive(view)
-//	for _, c := range plan.Chunks(maxOps, maxBytes) { commit c }
+//	for _, s := range plan.Steps(maxOps, cost) { commit s }
 //
 // An item whose owner is dead is assigned at once. Between the living an item
 // moves when it does not run; one that runs is marked as leaving first, so that

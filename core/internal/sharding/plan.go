@@ -44,10 +44,11 @@ type Plan struct {
 	Moves []Move
 	// Waiting are the items that must end first, in the Leaving state.
 	Waiting []int
-	// Orphans ran when their owner died, with the fire that was cut.
+	// Orphans are items that move and ran when their owner died, with the fire
+	// that was cut.
 	Orphans map[int]time.Time
-	// Cold are items of dead owners: their fires from the given instant up to
-	// View.Up were due to nobody.
+	// Cold are items that move from dead owners: their fires from the given
+	// instant up to View.Up were due to nobody.
 	Cold map[int]time.Time
 	// Drop are the ids of dead members whose ledgers are empty after the moves.
 	Drop []string
@@ -55,9 +56,11 @@ type Plan struct {
 	Surplus []int
 
 	total   int
+	up      time.Time
 	before  map[string]Member
 	after   map[string]*ledger.Ledger
 	records map[int]ledger.Item
+	former  map[int]string // who owned the items of the same numbers under other totals
 }
 
 // Empty reports whether there is nothing to write.
@@ -66,7 +69,7 @@ func (p *Plan) Empty() bool { return len(p.changed()) == 0 && len(p.Drop) == 0 &
 // Derive compares what is with what should be.
 func Derive(v View) *Plan {
 	p := &Plan{
-		total: v.Total, Orphans: map[int]time.Time{}, Cold: map[int]time.Time{},
+		total: v.Total, up: v.Up, Orphans: map[int]time.Time{}, Cold: map[int]time.Time{},
 		before: map[string]Member{}, after: map[string]*ledger.Ledger{}, records: map[int]ledger.Item{},
 	}
 	for _, m := range v.Members {
@@ -84,6 +87,7 @@ func Derive(v View) *Plan {
 	p.dropDead(v)
 	slices.SortFunc(p.Moves, func(a, b Move) int { return a.Item - b.Item })
 	slices.Sort(p.Waiting)
+	p.Waiting = slices.Compact(p.Waiting)
 	return p
 }
 
@@ -96,57 +100,6 @@ func eligible(v View) []string {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// takeStock finds each item's owner among ledgers of the wanted total, and the
-// records that items start from.
-func (p *Plan) takeStock(v View) map[int]string {
-	owners := map[int]string{}
-	var latest time.Time
-	for _, m := range v.Members {
-		for n, it := range m.Ledger.Items {
-			if !m.Live {
-				it = p.bury(v, n, it, m.Ledger.Total == v.Total)
-			}
-			if it.Through.After(latest) {
-				latest = it.Through
-			}
-			if m.Ledger.Total != v.Total {
-				continue
-			}
-			// An item stands in two ledgers only if somebody wrote one from
-			// outside; the living owner wins.
-			if other, twice := owners[n]; !twice || (m.Live && !p.before[other].Live) {
-				owners[n] = m.ID
-				p.records[n] = it
-			}
-		}
-	}
-	// An item without a record starts where the job stands: after the latest fire
-	// of the others, or when the job came up.
-	if latest.IsZero() {
-		latest = v.Up
-	}
-	for n := range v.Total {
-		if _, known := p.records[n]; !known {
-			p.records[n] = ledger.Item{Through: latest}
-		}
-	}
-	return owners
-}
-
-// bury returns the record that a dead owner's item starts from.
-func (p *Plan) bury(v View, n int, it ledger.Item, same bool) ledger.Item {
-	if it.Running() && same {
-		p.Orphans[n] = it.Run
-	}
-	if it.Through.Before(v.Up) && !it.Through.IsZero() {
-		if same {
-			p.Cold[n] = it.Through
-		}
-		it.Through = v.Up
-	}
-	return ledger.Item{Through: it.Through}
 }
 
 // holdOthers makes the living let go of items of another total. It reports
@@ -190,9 +143,11 @@ func (p *Plan) assign(v View, ids []string, owners map[int]string) {
 	}
 	slices.Sort(p.Surplus)
 	p.Surplus = slices.Compact(p.Surplus)
-	wanted := map[int]string{}
-	for id, items := range v.Assign(ids, v.Total, p.previous(owners)) {
-		for _, n := range items {
+	p.dropCopies(v, owners)
+	p.former = former(v)
+	wanted, assigned := map[int]string{}, v.Assign(ids, v.Total, p.previous(owners))
+	for _, id := range ids { // whoever else a strategy names gets nothing
+		for _, n := range assigned[id] {
 			wanted[n] = id
 		}
 	}
@@ -214,6 +169,42 @@ func (p *Plan) previous(owners map[int]string) map[string][]int {
 	return previous
 }
 
+// dropCopies takes items out of ledgers that should not hold them. A copy that
+// runs is waited for.
+func (p *Plan) dropCopies(v View, owners map[int]string) {
+	for _, m := range v.Members {
+		if m.Ledger.Total != v.Total {
+			continue
+		}
+		for n, it := range m.Ledger.Items {
+			switch {
+			case owners[n] == m.ID:
+			case m.Live && it.Running():
+				p.Waiting = append(p.Waiting, n)
+				it.Leaving = true
+				p.after[m.ID].Items[n] = it
+			default:
+				delete(p.after[m.ID].Items, n)
+			}
+		}
+	}
+}
+
+func former(v View) map[int]string {
+	owners := map[int]string{}
+	for _, m := range v.Members {
+		if m.Ledger.Total == v.Total {
+			continue
+		}
+		for n := range m.Ledger.Items {
+			if id, twice := owners[n]; !twice || m.ID < id {
+				owners[n] = m.ID
+			}
+		}
+	}
+	return owners
+}
+
 // place moves item n to the id that should own it, or makes it leave.
 func (p *Plan) place(n int, owners map[int]string, to string) {
 	from, owned := owners[n]
@@ -230,26 +221,18 @@ func (p *Plan) place(n int, owners map[int]string, to string) {
 		rec.Leaving = true
 		p.after[from].Items[n] = rec
 	default:
-		if owned {
+		if !owned {
+			from = p.former[n]
+		} else {
 			delete(p.after[from].Items, n)
+			if !live {
+				p.mourn(n, p.before[from].Ledger.Items[n])
+			}
 		}
 		rec.Leaving = false
 		p.after[to].Items[n] = rec
-		p.Moves = append(p.Moves, Move{Item: n, From: p.formerOwner(n, from), To: to})
+		p.Moves = append(p.Moves, Move{Item: n, From: from, To: to})
 	}
-}
-
-// formerOwner is from, or who owned the item of that number under another total.
-func (p *Plan) formerOwner(n int, from string) string {
-	if from != "" {
-		return from
-	}
-	for id, m := range p.before {
-		if _, had := m.Ledger.Items[n]; had {
-			return id
-		}
-	}
-	return ""
 }
 
 func (p *Plan) dropDead(v View) {

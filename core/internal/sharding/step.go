@@ -97,11 +97,11 @@ type writer struct {
 // hold marks every item of ids as leaving, before anything else is written.
 func (w *writer) hold(ids []string) {
 	for _, id := range ids {
+		w.touch(id)
 		for n, it := range w.now[id].Items {
 			it.Leaving = true
 			w.now[id].Items[n] = it
 		}
-		w.touch(id)
 	}
 	w.flush()
 }

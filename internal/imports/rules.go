@@ -1,0 +1,52 @@
+package imports
+
+const (
+	etcdServer = "go.etcd.io/etcd/server/v3/..."
+	cronParser = "github.com/robfig/cron/v3"
+	yamlParser = "go.yaml.in/yaml/v4"
+)
+
+// Rules is the direction of the project: adapters know the contract and their
+// client, the engine knows the contract, and only programs and tests know both.
+var Rules = []Rule{
+	{Packages: "registry"},
+	{Packages: "strategy"},
+	{Packages: "registry/conformance", May: []string{"registry"}},
+	{Packages: "registry/internal/latch", May: []string{"registry", "github.com/google/uuid"}},
+
+	{Packages: "registry/memory", May: adapter()},
+	{Packages: "registry/etcd", May: adapter("go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/...", "google.golang.org/grpc/...", "go.uber.org/zap"),
+		Never: []string{etcdServer}},
+	{Packages: "registry/etcd/embedded", Anything: true, Never: engine()},
+	{Packages: "registry/zookeeper", May: adapter("github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
+
+	{Packages: "internal/layout", May: []string{"registry", yamlParser}, Never: services()},
+	{Packages: "core/internal/schedule", May: []string{cronParser}, Never: services()},
+	{Packages: "core/internal/...", May: []string{"registry", "strategy", "internal/layout", "core/internal/..."}, Never: services()},
+	{Packages: "core", May: []string{"registry", "strategy", "internal/layout", "core/internal/..."}, Never: services()},
+	{Packages: "job/...", May: []string{"registry", "strategy", "core"}, Never: services()},
+
+	{Packages: "internal/imports"},
+	{Packages: "internal/testbed/...", Anything: true, Never: []string{"core/...", "cmd/...", "examples/..."}},
+	{Packages: "cmd/...", Anything: true, Never: []string{"examples/...", "internal/testbed/...", "registry/conformance"}},
+	{Packages: "examples/...", Anything: true, Never: []string{"cmd/...", "internal/testbed/...", "registry/conformance"}},
+}
+
+// adapter is what every adapter may import, and its client.
+func adapter(client ...string) []string {
+	return append([]string{"registry", "registry/internal/..."}, client...)
+}
+
+// engine is what nothing below the programs may reach.
+func engine() []string {
+	return []string{"core/...", "job/...", "internal/...", "cmd/...", "examples/..."}
+}
+
+// services are the adapters, their clients and the suite: the library reaches none.
+func services() []string {
+	return []string{
+		"registry/memory/...", "registry/etcd/...", "registry/zookeeper/...", "registry/conformance",
+		"go.etcd.io/...", "github.com/go-zookeeper/...", "google.golang.org/grpc/...",
+		"internal/testbed/...",
+	}
+}

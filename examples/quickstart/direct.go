@@ -226,7 +226,7 @@ func (d *director) advance(ctx context.Context) (over bool, err error) {
 		d.scr.say("%v", r)
 	}
 	seen := d.book.whole - d.since
-	part := max(2, d.settings.rounds/4)
+	part := max(2, d.rounds/4)
 	switch d.act {
 	case actSharing:
 		if d.owners.whole(d.settings.workers) {
@@ -253,7 +253,7 @@ func (d *director) advance(ctx context.Context) (over bool, err error) {
 			d.enter(actLast)
 		}
 	case actLast:
-		if seen >= 2 && d.book.whole >= d.settings.rounds {
+		if seen >= 2 && d.book.whole >= d.rounds {
 			if lines := d.book.missing(time.Now().Add(-3 * period)); len(lines) > 0 {
 				return true, fmt.Errorf("quickstart: %s", lines[0])
 			}

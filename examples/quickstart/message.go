@@ -49,5 +49,5 @@ func (t *teller) tell(m message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m.At = time.Now()
-	_ = t.enc.Encode(m) // a parent that is gone ends this process by its input
+	_ = t.enc.Encode(m) //nolint:errchkjson // a parent that is gone ends this process by its input
 }

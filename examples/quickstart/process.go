@@ -46,7 +46,7 @@ func (f *fleet) start(ctx context.Context, name string) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self) //nolint:noctx // ended by its input, and killed by stopAll past its patience
+	cmd := exec.Command(self) //nolint:noctx,gosec // ended by its input, killed by stopAll past its patience; it is this program
 	cmd.Env = append(os.Environ(),
 		envWorker+"="+name, envRegistry+"="+f.registry, envItems+"="+strconv.Itoa(f.items), envRoot+"="+f.root)
 	cmd.SysProcAttr = apart()

@@ -4,6 +4,7 @@
 package imports
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,10 +18,10 @@ import (
 // A Package is what `go list -deps -json` tells of one package. Test files do
 // not count: a test may import anything.
 type Package struct {
-	ImportPath string
-	Standard   bool
-	Imports    []string // direct
-	Deps       []string // all, direct and indirect
+	ImportPath string   `json:"ImportPath"` //nolint:tagliatelle // the go command's spelling, here and below
+	Standard   bool     `json:"Standard"`   //nolint:tagliatelle // as above
+	Imports    []string `json:"Imports"`    //nolint:tagliatelle // direct
+	Deps       []string `json:"Deps"`       //nolint:tagliatelle // all, direct and indirect
 }
 
 // A Rule says what the packages that match may import besides the standard
@@ -37,8 +38,8 @@ type Rule struct {
 }
 
 // Load lists the packages below dir and all that they import.
-func Load(dir string) ([]Package, error) {
-	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "./...")
+func Load(ctx context.Context, dir string) ([]Package, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "./...")
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -50,9 +51,11 @@ func Load(dir string) ([]Package, error) {
 	var packages []Package
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p Package
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
 			return packages, nil
-		} else if err != nil {
+		}
+		if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
 		}
 		packages = append(packages, p)

@@ -12,7 +12,7 @@ import (
 const module = "github.com/elasticron/elasticron"
 
 func TestProject(t *testing.T) {
-	packages, err := Load(filepath.Join("..", ".."))
+	packages, err := Load(t.Context(), filepath.Join("..", ".."))
 	require.NoError(t, err)
 	for _, must := range []string{"registry", "registry/etcd", "strategy", "core", "internal/layout"} {
 		require.True(t, listed(packages, module+"/"+must), "%s was not listed: the check is void", must)
@@ -60,7 +60,7 @@ func TestPlanted(t *testing.T) {
 	// What tests import does not count.
 	write("core/a_test.go", "package core\nimport _ \""+module+"/registry/etcd\"\n")
 
-	packages, err := Load(dir)
+	packages, err := Load(t.Context(), dir)
 	require.NoError(t, err)
 	want := []string{
 		"core reaches registry/memory",
@@ -100,6 +100,6 @@ func TestCheck(t *testing.T) {
 }
 
 func TestLoadError(t *testing.T) {
-	_, err := Load(t.TempDir())
+	_, err := Load(t.Context(), t.TempDir())
 	require.ErrorContains(t, err, "go list: exit status 1: ")
 }

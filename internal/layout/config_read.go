@@ -102,8 +102,7 @@ func parseMapping(data []byte) (*yaml.Node, error) {
 }
 
 func errorLine(err error) int {
-	var load *yaml.LoadError
-	if errors.As(err, &load) {
+	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
 		return load.Mark.Line
 	}
 	return 0

@@ -245,7 +245,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	require.NoError(t, err)
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "config", c, "pointer", &c, "props", c.Props, "extra", c.JobExtraConfigurations)
-	extra, err := json.Marshal(c.JobExtraConfigurations)
+	extra, err := json.Marshal(c.JobExtraConfigurations) //nolint:staticcheck // that nothing is shown is what is tested
 	require.NoError(t, err)
 	shown := log.String() + string(extra)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {

@@ -69,7 +69,7 @@ func validateIP(ip string) error {
 }
 
 func validateName(name string) error {
-	problem := ""
+	var problem string
 	switch {
 	case name == "":
 		problem = "is empty; give the instance a name that stays the same over restarts"

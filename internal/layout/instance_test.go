@@ -131,7 +131,9 @@ func TestUnmarshalInstance(t *testing.T) {
 }
 
 func TestServer(t *testing.T) {
-	for status, want := range map[string]bool{"ENABLED": true, "DISABLED": false, "": true, " ENABLED\n": true} {
+	for status, want := range map[string]bool{
+		"ENABLED": true, "DISABLED": false, "": true, " ENABLED\n": true, //nolint:gocritic // the space is what is tested
+	} {
 		enabled, err := ServerEnabled(status)
 		require.NoError(t, err)
 		require.Equal(t, want, enabled, status)

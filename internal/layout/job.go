@@ -55,7 +55,7 @@ func New(namespace, job string) (Job, error) {
 // ValidateNamespace reports, as a *FieldError, why jobs cannot live in a
 // namespace.
 func ValidateNamespace(namespace string) error {
-	problem := ""
+	var problem string
 	switch {
 	case namespace == "":
 		problem = `is empty; give the registry's URL a path, for example "/shop"`
@@ -73,7 +73,7 @@ func ValidateNamespace(namespace string) error {
 }
 
 func validateJobName(job string) error {
-	problem := ""
+	var problem string
 	switch {
 	case job == "":
 		problem = "is empty; give the job a name"

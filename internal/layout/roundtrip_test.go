@@ -11,13 +11,13 @@ import (
 // yamlText draws what MarshalConfig can hold, and likes what is awkward.
 func yamlText() *rapid.Generator[string] {
 	awkward := rapid.StringOfN(rapid.SampledFrom([]rune("ab01.:-+#&*!|>'\"%@`{}[],?=~<\\/ \t\r\n\u00a0é北😀")), 0, 120, -1)
-	any := rapid.String().Filter(func(s string) bool {
+	anything := rapid.String().Filter(func(s string) bool {
 		var w yamlWriter
 		w.check("", s)
 		return w.err == nil
 	})
 	words := rapid.SampledFrom([]string{"", "null", "~", "true", "010", "1:30", "2026-11-21", ".inf", "<<", "- a", "a: b"})
-	return rapid.OneOf(awkward, any, words)
+	return rapid.OneOf(awkward, anything, words)
 }
 
 func TestConfigRoundTrip(t *testing.T) {

@@ -2,7 +2,6 @@ package memory_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -127,7 +126,7 @@ func TestTreeLikeModel(t *testing.T) {
 				require.Equal(t, m.revision, rev)
 			} else {
 				var failure *registry.CommitError
-				require.True(t, errors.As(err, &failure), "%v", err)
+				require.ErrorAs(t, err, &failure, "%v", err)
 				require.Equal(t, index, failure.Index)
 				require.Equal(t, ops[index], failure.Op)
 				require.ErrorIs(t, err, cause)

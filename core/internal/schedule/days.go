@@ -38,7 +38,7 @@ func (s *days) in(year int, month time.Month) uint32 {
 	for set := s.lastNearest; set != 0; set &= set - 1 {
 		mask |= nearest(length-bits.TrailingZeros32(set), weekday, length)
 	}
-	return uint32(mask & (1<<(length+1) - 2))
+	return uint32(mask & (1<<(length+1) - 2)) //nolint:gosec // days 1 to 31 are 32 bits
 }
 
 // spread turns a set of weekdays into the days of a month that starts on first.

@@ -11,18 +11,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-func plainText(t *rapid.T, label string, min, max int, names []string) string {
+func plainText(t *rapid.T, label string, least, most int, names []string) string {
 	value := func() string {
-		v := rapid.IntRange(min, max).Draw(t, label)
+		v := rapid.IntRange(least, most).Draw(t, label)
 		if names != nil && rapid.Bool().Draw(t, "named") {
-			return names[v-min]
+			return names[v-least]
 		}
 		return fmt.Sprint(v)
 	}
 	var parts []string
 	for range rapid.IntRange(1, 2).Draw(t, "parts") {
-		step := fmt.Sprintf("/%d", rapid.IntRange(0, max-min).Draw(t, "step"))
-		nonzero := fmt.Sprintf("/%d", rapid.IntRange(1, max-min).Draw(t, "step"))
+		step := fmt.Sprintf("/%d", rapid.IntRange(0, most-least).Draw(t, "step"))
+		nonzero := fmt.Sprintf("/%d", rapid.IntRange(1, most-least).Draw(t, "step"))
 		switch rapid.IntRange(0, 7).Draw(t, "form") {
 		case 0:
 			parts = append(parts, "*")

@@ -35,13 +35,13 @@ func newOracle(expr string) *oracle {
 var oracleWeek = strings.Fields("SUN MON TUE WED THU FRI SAT")
 
 // allows asks whether value v is in a plain list.
-func allows(text string, v, min, max int, names []string) bool {
-	for _, part := range strings.Split(text, ",") {
+func allows(text string, v, least, most int, names []string) bool {
+	for part := range strings.SplitSeq(text, ",") {
 		base, step, hasStep := strings.Cut(part, "/")
 		if base == "*" || base == "" {
-			base = strconv.Itoa(min) + "-" + strconv.Itoa(max)
+			base = strconv.Itoa(least) + "-" + strconv.Itoa(most)
 		} else if hasStep && step != "0" && !strings.Contains(base, "-") {
-			base += "-" + strconv.Itoa(max)
+			base += "-" + strconv.Itoa(most)
 		}
 		low, high, isRange := strings.Cut(base, "-")
 		if !isRange {
@@ -52,25 +52,25 @@ func allows(text string, v, min, max int, names []string) bool {
 			every = n
 		}
 		// Walk the range as one would on a dial.
-		for at, gone := numeral(low, min, names), 0; ; gone++ {
+		for at, gone := numeral(low, least, names), 0; ; gone++ {
 			if at == v && gone%every == 0 {
 				return true
 			}
-			if at == numeral(high, min, names) {
+			if at == numeral(high, least, names) {
 				break
 			}
-			if at++; at > max {
-				at = min
+			if at++; at > most {
+				at = least
 			}
 		}
 	}
 	return false
 }
 
-func numeral(s string, min int, names []string) int {
+func numeral(s string, least int, names []string) int {
 	for i, name := range names {
 		if s == name {
-			return min + i
+			return least + i
 		}
 	}
 	n, err := strconv.Atoi(s)
@@ -87,14 +87,14 @@ func (o *oracle) day(date time.Time) bool {
 		return false
 	}
 	if o.dom != "?" {
-		for _, part := range strings.Split(o.dom, ",") {
+		for part := range strings.SplitSeq(o.dom, ",") {
 			if o.monthDay(part, date) {
 				return true
 			}
 		}
 		return false
 	}
-	for _, part := range strings.Split(o.dow, ",") {
+	for part := range strings.SplitSeq(o.dow, ",") {
 		if o.weekDay(part, date) {
 			return true
 		}

@@ -112,12 +112,12 @@ func compile(words []string) (clock, error) {
 func checkCount(words []string) error {
 	text := strings.Join(words, " ")
 	const want = "Quartz has 6, seconds first, or 7 with the year"
-	switch n := len(words); {
-	case n == 6 || n == 7:
+	switch n := len(words); n {
+	case 6, 7:
 		return nil
-	case n == 5:
+	case 5:
 		return faultf("cron", text, suggest(words), "has 5 fields, %s", want)
-	case n == 1:
+	case 1:
 		return faultf("cron", text, "write for example 0/5 * * * * ?", "has 1 field, %s", want)
 	default:
 		return faultf("cron", text, "no space belongs inside a field", "has %d fields, %s", n, want)

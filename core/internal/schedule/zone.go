@@ -65,15 +65,17 @@ func parseZone(name string) (*zone, error) {
 	case strings.HasPrefix(name, "GMT+"), strings.HasPrefix(name, "GMT-"):
 		return parseOffset(name)
 	}
-	if z, ok := zones.Load(name); ok {
-		return z.(*zone), nil
+	if known, ok := zones.Load(name); ok {
+		z, _ := known.(*zone) // nothing else is stored
+		return z, nil
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, faultf("timeZone", name, zoneFix, "%s is not a known time zone", quote(name))
 	}
-	z, _ := zones.LoadOrStore(name, &zone{loc: loc})
-	return z.(*zone), nil
+	known, _ := zones.LoadOrStore(name, &zone{loc: loc})
+	z, _ := known.(*zone)
+	return z, nil
 }
 
 const zoneFix = `write an IANA name such as Asia/Shanghai or Europe/Berlin, an offset such as GMT+8 or GMT-03:30, or UTC` +

@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"

@@ -129,7 +129,7 @@ func TestDirectoryVanishes(t *testing.T) {
 		a, b := w.begin(w.session()), w.begin(w.session())
 		require.NoError(t, registry.DeleteTree(context.Background(), w.session(), "/locks"))
 		<-lock.Lost()
-		require.True(t, a.over() != b.over())
+		require.NotEqual(t, a.over(), b.over())
 		require.Len(t, w.contenders(), 2)
 		for range 2 {
 			if !a.over() {

@@ -1,36 +1,67 @@
-# make test   everything, with embedded etcd: the test command of README.md
-# make check  format, vet, linter, modules, import directions
-# make bench  benchmarks, once each unless BENCHTIME says otherwise
-GO        ?= go
-BENCHTIME ?= 1x
-LINT       = $(GO) tool -modfile=tools/lint.mod golangci-lint
+# Everything that a change must pass is `make check test`; .ci/run calls the same.
+GO ?= go
+TESTFLAGS ?=
+LINT = $(GO) tool -modfile=tools/lint.mod golangci-lint
 
-.PHONY: test check lint bench build quickstart conformance
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 14
 
-test: build
-	$(GO) test -race -timeout 30m ./...
-	$(MAKE) conformance quickstart
+.PHONY: test
+test: ## every test under -race (etcd is embedded), then the quickstart once
+	$(GO) test -race -timeout 15m $(TESTFLAGS) ./...
+	$(GO) run ./examples/quickstart -rounds 8
 
-# The case counts of the suite, for each adapter.
-conformance:
-	$(GO) test -count=1 -timeout 20m -v -run '^TestConformance' ./registry/memory ./registry/etcd | grep -E 'conformance: |^(ok|FAIL|---)'
+.PHONY: short
+short: ## the tests that take seconds
+	$(GO) test -short ./registry ./registry/memory ./registry/internal/... ./strategy ./internal/layout ./core/...
 
-quickstart:
-	$(GO) run ./examples/quickstart -rounds 6
+.PHONY: check
+check: format vet lint modules imports examples generated ## everything but the tests
 
-build:
-	$(GO) build ./...
+.PHONY: format
+format: ## gofmt has nothing to say
+	@found=$$(gofmt -l .); if [ -n "$$found" ]; then echo "gofmt -w these files:"; echo "$$found"; exit 1; fi
 
-check: build
-	@test -z "$$(gofmt -l .)" || { echo "gofmt -w these files:"; gofmt -l .; exit 1; }
+.PHONY: vet
+vet: ## go vet
 	$(GO) vet ./...
+
+.PHONY: lint
+lint: ## golangci-lint, built from tools/lint.mod
+	$(LINT) run ./...
+
+.PHONY: modules
+modules: ## go.mod is tidy and the modules are what go.sum says
 	$(GO) mod tidy -diff
 	$(GO) mod verify
+
+.PHONY: imports
+imports: ## the direction of imports (ARCHITECTURE.md, Layers)
 	$(GO) test ./internal/imports
-	$(LINT) run
 
-lint:
-	$(LINT) run
+.PHONY: examples
+examples: ## every example builds, on other systems too
+	@mkdir -p bin
+	$(GO) build -o bin/ ./examples/...
+	GOOS=darwin $(GO) build -o /dev/null ./examples/quickstart
+	GOOS=windows $(GO) build -o /dev/null ./examples/quickstart
 
-bench:
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
+.PHONY: generated
+generated: ## go generate changes nothing
+	@before=$$(git status --porcelain; git diff | git hash-object --stdin); $(GO) generate ./...; \
+	after=$$(git status --porcelain; git diff | git hash-object --stdin); \
+	if [ "$$before" != "$$after" ]; then echo "go generate changed files: commit them"; git status --short; exit 1; fi
+
+.PHONY: bench
+bench: ## all benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: cover
+cover: ## coverage of each function, over the tests of all packages
+	$(GO) test -coverpkg=./registry/...,./strategy/...,./core/...,./internal/layout/... -coverprofile=cover.out ./...
+	$(GO) tool cover -func=cover.out | tail -n 1
+
+.PHONY: clean
+clean: ## what make made
+	rm -rf bin cover.out

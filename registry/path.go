@@ -15,7 +15,8 @@ const (
 // ErrInvalid. A path starts with "/", is at most 2048 bytes long and does not
 // end with "/" unless it is the root. A segment has 1 to 255 bytes of UTF-8, is
 // not "." or "..", and holds no character that ZooKeeper refuses: U+0000–U+001F,
-// U+007F–U+009F, U+D800–U+F8FF, U+FFF0–U+FFFF.
+// U+007F–U+009F, U+D800–U+F8FF, U+FFF0 and above (it sees
+// UTF-16, and refuses surrogates).
 func ValidatePath(path string) error {
 	if path == "/" {
 		return nil
@@ -46,7 +47,7 @@ func segmentProblem(seg string) string {
 		return "that is not UTF-8"
 	}
 	for _, r := range seg {
-		if r < 0x20 || (r >= 0x7f && r <= 0x9f) || (r >= 0xd800 && r <= 0xf8ff) || (r >= 0xfff0 && r <= 0xffff) {
+		if r < 0x20 || (r >= 0x7f && r <= 0x9f) || (r >= 0xd800 && r <= 0xf8ff) || r >= 0xfff0 {
 			return fmt.Sprintf("with the character %U", r)
 		}
 	}

@@ -31,7 +31,7 @@ type Store interface {
 	// Get reads nodes, in the order of paths. A node that does not exist comes
 	// back with its Path and Created == 0. Each node is consistent in itself;
 	// two nodes may be of different revisions. An adapter asks for as many in one
-	// request as the service allows.
+	// request as the service allows. No paths are no nodes.
 	Get(ctx context.Context, paths ...string) ([]Node, error)
 
 	// Children lists the names (not the paths) of the nodes one level below
@@ -39,7 +39,7 @@ type Store interface {
 	Children(ctx context.Context, path string) ([]string, error)
 
 	// Sync returns once every read that follows is linearizable with respect to
-	// the instant at which Sync was called.
+	// the instant at which Sync was called. It sends nothing where every read is.
 	Sync(ctx context.Context) error
 
 	// Commit applies ops in their order, all of them or none.
@@ -52,7 +52,8 @@ type Store interface {
 	// they were not applied. ErrUncertain says that nobody knows, and that it may
 	// still happen. A commit in flight when the session is lost fails with an error
 	// that is both ErrUncertain and ErrSessionLost; one that was not sent is
-	// ErrSessionLost alone. A context that has ended before anything was sent is
+	// ErrSessionLost alone. Right after a connection broke the next commit may be
+	// ErrUncertain as well. A context that has ended before anything was sent is
 	// returned as its plain error. If several reasons hold for one operation,
 	// ErrVersion comes after ErrDenied and ErrNotFound, and before ErrNotEmpty.
 	//
@@ -108,13 +109,14 @@ type Session interface {
 	// Close ends the session at the service, so that its ephemeral nodes vanish
 	// at once, and joins its goroutines. On a session that is lost or cut off
 	// it still tries once to end it at the service. It waits for the service no longer than ctx; the error
-	// then says that the nodes vanish only by expiry. It is idempotent.
+	// then says that the nodes vanish only by expiry, and nil that they are gone. It
+	// is idempotent.
 	Close(ctx context.Context) error
 }
 
 // A Lock is held until it is released or its session ends.
 type Lock interface {
-	// Path is the owner's node: unique for each acquisition.
+	// Path is the owner's node: unique for each acquisition, a child of the directory.
 	Path() string
 
 	// Token rises strictly from each holder of a directory to the next, over

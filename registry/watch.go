@@ -33,7 +33,8 @@ func (s Scope) String() string {
 // with a new Created. Order over different paths is not promised.
 type Watcher interface {
 	// Add starts a target and returns without waiting for its state. A target
-	// that is watched already is left as it is.
+	// that is watched already is left as it is. It fails with ErrSessionLost after the
+	// loss, with ErrClosed after Close, with ErrInvalid for a path that cannot be.
 	Add(path string, scope Scope) error
 
 	// Remove ends a target. Events of it that are not consumed yet are dropped.

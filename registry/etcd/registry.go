@@ -5,18 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -143,67 +140,6 @@ func (r *Registry) probe(ctx context.Context) error {
 	})
 }
 
-// explain turns the failure to open into one line.
-func explain(ctx context.Context, cfg Config, err error) error {
-	if v := judge(err); v.sure && v.is == registry.ErrDenied {
-		return fail("open", registry.ErrDenied, err)
-	}
-	if errors.Is(err, registry.ErrDenied) {
-		return err
-	}
-	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("etcd: open: %w: %w", registry.ErrUnavailable, ctx.Err())
-	}
-	return fmt.Errorf("etcd: open: %w: no answer within %v: %s", registry.ErrUnavailable, cfg.DialTimeout, diagnose(ctx, cfg))
-}
-
-// diagnose asks every endpoint by itself.
-func diagnose(ctx context.Context, cfg Config) string {
-	reasons := make([]string, len(cfg.Endpoints))
-	var wg sync.WaitGroup
-	for i, endpoint := range cfg.Endpoints {
-		wg.Go(func() { reasons[i] = endpoint + ": " + ask(ctx, cfg, endpoint) })
-	}
-	wg.Wait()
-	return strings.Join(reasons, "; ")
-}
-
-func ask(ctx context.Context, cfg Config, endpoint string) string {
-	single := cfg
-	single.Endpoints, single.Username, single.Password, single.DialOptions = []string{endpoint}, "", "", nil
-	client, err := clientv3.New(clientConfig(context.Background(), single))
-	if err != nil {
-		return err.Error()
-	}
-	defer client.Close()
-	status, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "no connection or no answer"
-	case err != nil:
-		return plain(rpctypes.ErrorDesc(err))
-	case status.Leader == 0:
-		return "the member answers, but has no leader"
-	}
-	return "the member answers, but did not serve the request in time"
-}
-
-// plain cuts gRPC's wrapping off the reason for a failed connection, and says
-// what the two commonest puzzles mean.
-func plain(reason string) string {
-	if _, inner, ok := strings.Cut(reason, `desc = "transport: `); ok {
-		reason = strings.TrimSuffix(inner, `"`)
-	}
-	reason = strings.TrimPrefix(reason, "Error while dialing: ")
-	switch {
-	case strings.Contains(reason, "handshake failed: EOF"), strings.Contains(reason, "first record does not look like a TLS handshake"):
-		reason += " (does the server speak TLS?)"
-	case strings.Contains(reason, "error reading server preface"):
-		reason += " (does the server want TLS?)"
-	}
-	return reason
-}
-
 // Namespace returns Config.Namespace.
 func (r *Registry) Namespace() string { return r.cfg.Namespace }
 
@@ -279,58 +215,4 @@ func (r *Registry) forget(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sessions, s)
-}
-
-// leaderRequired lets a member that has lost its leader refuse at once.
-var leaderRequired = metadata.Pairs(rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader)
-
-// withLeader does not add to metadata of the caller's: what he sent elsewhere
-// is none of etcd's business.
-func withLeader(ctx context.Context) context.Context {
-	return metadata.NewOutgoingContext(ctx, leaderRequired)
-}
-
-const (
-	// The first attempt is short, since a member that hangs must not hold a call
-	// for long while another could serve it; later ones allow for large answers.
-	attemptMin = 2 * time.Second
-	attemptMax = 30 * time.Second
-	// maxStale bounds attempts with a login that the service keeps refusing.
-	maxStale = 3
-)
-
-// retry runs a request that may be repeated until it is served, refused for
-// good, or ctx ends.
-func (r *Registry) retry(ctx context.Context, what string, request func(context.Context) error) error {
-	ctx = withLeader(ctx)
-	var last error
-	for n := 0; ; n++ {
-		err := r.attempt(ctx, n, request)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return gaveUp(what, ctx, last)
-		}
-		v := judge(err)
-		if r.isClosed() {
-			return fail(what, registry.ErrClosed, err)
-		}
-		if !v.again && v.sure || v == stale && n >= maxStale {
-			return fail(what, v.is, err)
-		}
-		last = err
-		if !pause(ctx, n) {
-			return gaveUp(what, ctx, last)
-		}
-	}
-}
-
-func (r *Registry) attempt(ctx context.Context, n int, request func(context.Context) error) error {
-	if len(r.cfg.Endpoints) == 1 { // nobody else to turn to
-		return request(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, min(attemptMin<<min(n, 10), attemptMax))
-	defer cancel()
-	return request(ctx)
 }

@@ -56,7 +56,7 @@ func TestRequestsOfEachCall(t *testing.T) {
 	costs("Get of 128", map[string]int{txn: 1})
 	_, err = s.Get(ctx, paths...)
 	require.NoError(t, err)
-	costs("Get of 129", map[string]int{txn: 2})
+	costs("Get of 129", map[string]int{txn: 1, get: 1})
 
 	_, err = s.Children(ctx, "/a")
 	require.NoError(t, err)

@@ -1,0 +1,76 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// explain turns the failure to open into one line.
+func explain(ctx context.Context, cfg Config, err error) error {
+	if v := judge(err); v.sure && v.is == registry.ErrDenied {
+		return fail("open", registry.ErrDenied, err)
+	}
+	if errors.Is(err, registry.ErrDenied) {
+		return err
+	}
+	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("etcd: open: %w: %w", registry.ErrUnavailable, ctx.Err())
+	}
+	return fmt.Errorf("etcd: open: %w: no answer within %v: %s", registry.ErrUnavailable, cfg.DialTimeout, diagnose(ctx, cfg))
+}
+
+// diagnose asks every endpoint by itself.
+func diagnose(ctx context.Context, cfg Config) string {
+	reasons := make([]string, len(cfg.Endpoints))
+	var wg sync.WaitGroup
+	for i, endpoint := range cfg.Endpoints {
+		wg.Go(func() { reasons[i] = endpoint + ": " + ask(ctx, cfg, endpoint) })
+	}
+	wg.Wait()
+	return strings.Join(reasons, "; ")
+}
+
+func ask(ctx context.Context, cfg Config, endpoint string) string {
+	single := cfg
+	single.Endpoints, single.Username, single.Password, single.DialOptions = []string{endpoint}, "", "", nil
+	client, err := clientv3.New(clientConfig(context.Background(), single))
+	if err != nil {
+		return err.Error()
+	}
+	defer client.Close()
+	status, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "no connection or no answer"
+	case err != nil:
+		return plain(rpctypes.ErrorDesc(err))
+	case status.Leader == 0:
+		return "the member answers, but has no leader"
+	}
+	return "the member answers, but did not serve the request in time"
+}
+
+// plain cuts gRPC's wrapping off the reason for a failed connection, and says
+// what the two commonest puzzles mean.
+func plain(reason string) string {
+	if _, inner, ok := strings.Cut(reason, `desc = "transport: `); ok {
+		reason = strings.TrimSuffix(inner, `"`)
+	}
+	reason = strings.TrimPrefix(reason, "Error while dialing: ")
+	switch {
+	case strings.Contains(reason, "handshake failed: EOF"), strings.Contains(reason, "first record does not look like a TLS handshake"):
+		reason += " (does the server speak TLS?)"
+	case strings.Contains(reason, "error reading server preface"):
+		reason += " (does the server want TLS?)"
+	}
+	return reason
+}

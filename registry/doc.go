@@ -20,7 +20,7 @@
 // Only [EnsurePath] and locks make parents. A directory that another client made
 // may vanish by itself when it is empty (ZooKeeper's containers), so that Create
 // may meet ErrNoParent at any time. The root "/" always exists; it can
-// be listed and watched, never written. [ValidatePath] has the rules of a path.
+// be listed and watched, never written, and what Get returns for it is undefined. [ValidatePath] has the rules of a path.
 //
 // # Guarantees
 //

@@ -42,7 +42,9 @@ type Watcher interface {
 	Remove(path string, scope Scope)
 
 	// Next waits for events and returns them in order. It fails with ctx's error,
-	// with ErrSessionLost once the session has ended, with ErrClosed after Close.
+	// with ErrSessionLost once the session has ended, with ErrClosed after Close,
+	// and once with ErrDenied for a target that the service refuses: that target is
+	// removed, the others go on.
 	// The slice belongs to the caller.
 	Next(ctx context.Context) ([]Event, error)
 

@@ -1,5 +1,5 @@
 // Package etcd keeps a registry in an etcd cluster, with leases and
-// transactions. It works with etcd 3.5 and later as installed.
+// transactions. It is tested with etcd 3.7.3.
 //
 //	reg, err := etcd.Open(ctx, etcd.Config{
 //		Endpoints: []string{"10.0.0.1:2379", "10.0.0.2:2379"},
@@ -54,14 +54,14 @@
 //
 // # Cost of a watch target
 //
-// A Watcher has one stream and two goroutines, and starts both with its first
-// target; gRPC adds one. 10,000 targets cost no further goroutine; each costs
-// about 1.5 KiB, its watch at the server included, and 17 µs to add: measured
-// with client and server in one process. A target that covers n children costs
-// about 100 bytes more for each, and the values that Next has not taken yet. States are
-// read in batches of 128 targets. With several endpoints a Watcher asks for a sign of
-// life every quarter of the session timeout, two small messages, since a member
-// that hangs breaks no connection for many seconds.
+// A Watcher has one stream and two goroutines of its own, and starts both with
+// its first target. Measured with client and server in one process: six goroutines
+// a Watcher, those of gRPC and of the server included, and none for a further
+// target; 1.5 KiB for each of 10,000 Self targets, 140 to 170 bytes for each of
+// 20,000 children of one target; and the values that Next has not taken yet.
+// States are read in batches of 128 targets. With several endpoints a Watcher asks
+// for a sign of life every quarter of the session timeout, two small messages,
+// since a member that hangs breaks no connection for many seconds.
 //
 // # Concurrency
 //

@@ -1,0 +1,120 @@
+package testbed
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"time"
+)
+
+// pump moves data one way until either end is closed.
+func (p *Proxy) pump(l *link, way Direction, from, to net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 && !p.forward(l, way, to, buf[:n]) {
+			break
+		}
+		if err != nil {
+			break
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// A blackhole swallows the end of a connection as well.
+	for (p.swallow[way] > 0 || p.held > 0) && !l.isCut() {
+		p.changed.Wait()
+	}
+	l.cut()
+	delete(p.links, l)
+	p.changed.Broadcast()
+}
+
+// forward passes one piece of data on, or does to it what the faults say.
+func (p *Proxy) forward(l *link, way Direction, to net.Conn, data []byte) bool {
+	p.mu.Lock()
+	for counted := false; p.held > 0 && !l.isCut(); p.changed.Wait() {
+		if !counted {
+			counted = true
+			p.hits++
+		}
+	}
+	if p.swallow[way] > 0 {
+		p.hits++
+		l.poisoned = true
+		if way == Requests {
+			p.search(data)
+		}
+		p.mu.Unlock()
+		return true
+	}
+	delay := p.delay
+	if delay > 0 {
+		p.hits++
+	}
+	if way == Requests {
+		p.passed = time.Now()
+	}
+	p.mu.Unlock()
+	if delay > 0 && !l.wait(delay) {
+		return false
+	}
+	_, err := to.Write(data)
+	return err == nil
+}
+
+// search looks for the needle in what is swallowed. p.mu is held.
+func (p *Proxy) search(data []byte) {
+	if p.needle == nil {
+		return
+	}
+	p.haystack = append(p.haystack, data...)
+	if bytes.Contains(p.haystack, p.needle) {
+		close(p.found)
+		p.needle = nil
+	}
+}
+
+// A link is one connection through the proxy.
+type link struct {
+	client, server net.Conn
+	poisoned       bool // it has lost data
+	once           sync.Once
+	done           chan struct{}
+}
+
+func (l *link) cut() {
+	l.once.Do(func() {
+		close(l.done)
+		reset(l.client)
+		reset(l.server)
+	})
+}
+
+func (l *link) isCut() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *link) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+// reset closes without saying goodbye.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}

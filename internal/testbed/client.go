@@ -211,7 +211,7 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 	case RequestLost:
 		return c.loseRequest(txn, send)
 	case AppliedLate:
-		late := proto.Clone(txn).(*pb.TxnRequest)
+		late := proto.CloneOf(txn)
 		time.AfterFunc(LateBy, func() { c.bed.apply(late) })
 		return c.loseRequest(txn, send)
 	}

@@ -126,7 +126,7 @@ func (e *Etcd) tune(i int, c *embed.Config) {
 	if len(e.peers) > 1 {
 		tick = tickTogether
 	}
-	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint((electionIn * tick).Milliseconds())
+	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint((electionIn * tick).Milliseconds()) //nolint:gosec // constants above zero
 	c.UnsafeNoFsync = true
 	if e.options.Limits == (registry.Limits{}) {
 		c.MaxTxnOps, c.MaxRequestBytes = embed.DefaultMaxTxnOps, embed.DefaultMaxRequestBytes

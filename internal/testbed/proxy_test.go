@@ -2,6 +2,7 @@ package testbed_test
 
 import (
 	"bufio"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -75,7 +76,8 @@ func (l line) hear(patience time.Duration) string {
 	l.t.Helper()
 	require.NoError(l.t, l.SetReadDeadline(time.Now().Add(patience)))
 	text, err := l.answers.ReadString('\n')
-	if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
 		return "silence"
 	}
 	if err != nil {
@@ -114,7 +116,7 @@ func TestProxyDropsOnce(t *testing.T) {
 	l.say("one")
 	require.Equal(t, "one", l.hear(soon))
 	p.Drop()
-	require.Equal(t, "", l.hear(soon))
+	require.Empty(t, l.hear(soon))
 	again := dial(t, p)
 	again.say("two")
 	require.Equal(t, "two", again.hear(soon))
@@ -136,7 +138,7 @@ func TestProxyBlackhole(t *testing.T) {
 			require.Positive(t, p.Hits())
 			heal()
 			heal()
-			require.Equal(t, "", hurt.hear(soon), "a connection that lost data is cut")
+			require.Empty(t, hurt.hear(soon), "a connection that lost data is cut")
 			spared.say("after")
 			require.Equal(t, "after", spared.hear(soon))
 		})
@@ -165,7 +167,7 @@ func TestProxyRefuses(t *testing.T) {
 	old.say("one")
 	require.Equal(t, "one", old.hear(soon))
 	heal := p.Refuse()
-	require.Equal(t, "", old.hear(soon))
+	require.Empty(t, old.hear(soon))
 	require.True(t, refused(t, p))
 	heal()
 	l := dial(t, p)
@@ -197,7 +199,7 @@ func TestProxySwallowsUntil(t *testing.T) {
 	l.say("hay needle hay")
 	<-found
 	heal()
-	require.Equal(t, "", l.hear(soon))
+	require.Empty(t, l.hear(soon))
 }
 
 func TestProxyFollowsItsServer(t *testing.T) {

@@ -112,7 +112,6 @@ func (t *trial) badOps() []struct {
 	op  registry.Op
 	err error
 } {
-
 	t.create(t.s, t.path("v0"), "")
 	t.create(t.s, t.path("v0b"), "")
 	t.create(t.s, t.path("v0c"), "")
@@ -176,7 +175,7 @@ func errorIsTyped(t *trial) {
 		_, err := t.try(t.ctx, t.s, bad.op)
 		t.isCommitError(err, 0, bad.err, []registry.Op{bad.op})
 		for _, reason := range reasons {
-			if errors.Is(err, reason) != (reason == bad.err) {
+			if errors.Is(err, reason) != (errors.Is(reason, bad.err)) {
 				t.fatalf("errors.Is(%v, %v) is %v", err, reason, errors.Is(err, reason))
 			}
 		}

@@ -86,12 +86,12 @@ type flawed struct {
 	state map[string]any // whatever a flaw remembers
 }
 
-// once returns what make makes, the same for each key.
-func once[T any](s *flawed, key string, make func() T) T {
+// once returns what produce makes, the same for each key.
+func once[T any](s *flawed, key string, produce func() T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.state[key]; !known {
-		s.state[key] = make()
+		s.state[key] = produce()
 	}
 	return s.state[key].(T)
 }

@@ -117,7 +117,7 @@ var commitBreakages = []breakage{
 	{"an oversized value is sent", "Nodes/ValueOverLimitNothingSent", "context deadline exceeded; want ErrInvalid",
 		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			if err := s.Limits().Validate(ops); err != nil && len(ops) > 0 && len(ops[0].Value) > s.Limits().MaxValue {
-				if err := s.Session.Sync(ctx); err != nil {
+				if err := s.Sync(ctx); err != nil {
 					return 0, err
 				}
 			}
@@ -153,7 +153,7 @@ var commitBreakages = []breakage{
 		})},
 }
 
-func sendAgain(s *flawed, ctx context.Context, ops []registry.Op, err error) error {
+func sendAgain(s *flawed, ctx context.Context, ops []registry.Op, err error) error { //nolint:revive // a method expression has its receiver first
 	if errors.Is(err, registry.ErrUncertain) {
 		_, err = s.Session.Commit(ctx, ops...)
 	}
@@ -161,7 +161,7 @@ func sendAgain(s *flawed, ctx context.Context, ops []registry.Op, err error) err
 }
 
 // laterFailure looks for another operation that fails, beside the first.
-func laterFailure(s *flawed, ctx context.Context, ops []registry.Op, first *registry.CommitError) error {
+func laterFailure(s *flawed, ctx context.Context, ops []registry.Op, first *registry.CommitError) error { //nolint:revive // a method expression has its receiver first
 	const impossible = "/there/is/no/such/node"
 	others := slices.Delete(slices.Clone(ops), first.Index, first.Index+1)
 	_, err := s.Session.Commit(ctx, append(others, registry.Check(impossible, 0))...)

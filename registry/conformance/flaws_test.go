@@ -220,7 +220,7 @@ var watchBreakages = []breakage{
 		})},
 	{"adding a target twice starts it again", "Watch/AddTwiceIsOne", "Synced number 2",
 		flaw{add: func(w *flawedWatcher, path string, scope registry.Scope) error {
-			w.Watcher.Remove(path, scope)
+			w.Remove(path, scope)
 			return w.Watcher.Add(path, scope)
 		}}},
 	{"a watch stays silent when its session is lost", "Watch/EndsOnSessionLoss", "waited for: Next to fail",

@@ -167,7 +167,7 @@ func aliveErrNil(t *trial) {
 		}
 		t.alive(t.s)
 		before := time.Now()
-		ahead := t.s.Deadline().Sub(time.Now())
+		ahead := time.Until(t.s.Deadline())
 		if ahead <= 0 || t.s.Deadline().Sub(before) > t.h.SessionTimeout()+time.Since(before) {
 			t.fatalf("Deadline is %v ahead; the timeout is %v", ahead, t.h.SessionTimeout())
 		}

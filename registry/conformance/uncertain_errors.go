@@ -160,13 +160,13 @@ func errorClassTable(t *trial) {
 		for i := range 5 {
 			path := t.path(fmt.Sprint(name, i))
 			_, err := t.try(t.within(t.h.SessionTimeout()/20), s, registry.Create(path, nil))
-			switch t.class(err) {
-			case registry.ErrUnavailable:
+			switch {
+			case errors.Is(t.class(err), registry.ErrUnavailable):
 				unavailable = append(unavailable, path)
 				if name != "refused" {
 					t.fatalf("a commit that was sent is %v; nobody knows whether it was applied", err)
 				}
-			case context.DeadlineExceeded:
+			case errors.Is(t.class(err), context.DeadlineExceeded):
 				unavailable = append(unavailable, path)
 			}
 		}

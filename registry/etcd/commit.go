@@ -52,7 +52,7 @@ func (s *session) send(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse
 			return nil, s.uncertain(ctx, err)
 		}
 		switch {
-		case v.is == registry.ErrSessionLost:
+		case errors.Is(v.is, registry.ErrSessionLost):
 			s.lose(errExpired)
 			return nil, s.Err()
 		case s.Err() != nil:
@@ -61,12 +61,12 @@ func (s *session) send(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse
 			s.lose(errWasClosed)
 			return nil, s.Err()
 		case ctx.Err() != nil:
-			return nil, gaveUp("commit", ctx, nil)
+			return nil, gaveUp(ctx, "commit", nil)
 		case !v.again || v == stale && n >= maxStale:
 			return nil, fail("commit", v.is, err)
 		}
 		if !pause(ctx, n) {
-			return nil, gaveUp("commit", ctx, err)
+			return nil, gaveUp(ctx, "commit", err)
 		}
 	}
 }

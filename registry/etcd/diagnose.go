@@ -16,7 +16,7 @@ import (
 
 // explain turns the failure to open into one line.
 func explain(ctx context.Context, cfg Config, err error) error {
-	if v := judge(err); v.sure && v.is == registry.ErrDenied {
+	if v := judge(err); v.sure && errors.Is(v.is, registry.ErrDenied) {
 		return fail("open", registry.ErrDenied, err)
 	}
 	if errors.Is(err, registry.ErrDenied) {

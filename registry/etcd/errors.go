@@ -77,8 +77,7 @@ func judge(err error) verdict {
 
 // hashable keeps a map lookup from panicking on an error that cannot be hashed.
 func hashable(err error) error {
-	var typed rpctypes.EtcdError
-	if errors.As(err, &typed) {
+	if typed, ok := errors.AsType[rpctypes.EtcdError](err); ok {
 		return typed
 	}
 	return nil
@@ -90,7 +89,7 @@ func fail(what string, is, err error) error {
 }
 
 // gaveUp is the error of a call whose context ended while it was retried.
-func gaveUp(what string, ctx context.Context, last error) error {
+func gaveUp(ctx context.Context, what string, last error) error {
 	if last == nil {
 		return fmt.Errorf("etcd: %s: %w: %w", what, registry.ErrUnavailable, ctx.Err())
 	}

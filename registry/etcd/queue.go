@@ -68,7 +68,7 @@ func (q *queue) take(limit int) []registry.Event {
 	}
 	events := make([]registry.Event, 0, n)
 	for range n {
-		it := q.items.Remove(q.items.Front()).(item)
+		it, _ := q.items.Remove(q.items.Front()).(item) // nothing else is pushed
 		event := registry.Event{Path: it.t.path, Scope: it.t.scope, Synced: it.e == nil}
 		if e := it.e; e != nil {
 			event.Node = e.node

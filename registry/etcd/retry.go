@@ -39,7 +39,7 @@ func (r *Registry) retry(ctx context.Context, what string, request func(context.
 			return nil
 		}
 		if ctx.Err() != nil {
-			return gaveUp(what, ctx, last)
+			return gaveUp(ctx, what, last)
 		}
 		v := judge(err)
 		if r.isClosed() {
@@ -50,7 +50,7 @@ func (r *Registry) retry(ctx context.Context, what string, request func(context.
 		}
 		last = err
 		if !pause(ctx, n) {
-			return gaveUp(what, ctx, last)
+			return gaveUp(ctx, what, last)
 		}
 	}
 }

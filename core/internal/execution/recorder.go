@@ -93,6 +93,7 @@ type end struct {
 	due     time.Time // zero: nothing ran, only Through moves on
 	through time.Time
 	erased  bool // its running node is gone already
+	unsaid  bool // the owner was told that it did not run
 }
 
 // NewRecorder returns a recorder of the ledger that node holds.
@@ -117,7 +118,8 @@ func (r *Recorder) Begin(due time.Time, items []int) {
 }
 
 // End records that the item's run of the fire due is over and that every fire
-// through the given instant is accounted for.
+// through the given instant is accounted for. After the life it frees the item for
+// its next owner, if the session stands.
 func (r *Recorder) End(item int, due, through time.Time) {
 	r.mu.Lock()
 	r.ends = append(r.ends, end{item: item, due: due, through: through})
@@ -150,7 +152,8 @@ func (r *Recorder) Observe(node registry.Node) {
 	}
 }
 
-// Drop refuses what has not begun, because the life has ended.
+// Drop refuses what has not begun, because the life has ended. What is in flight
+// may begin yet.
 func (r *Recorder) Drop(err error) {
 	r.mu.Lock()
 	if r.gone == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -93,7 +94,7 @@ func TestLargeCommits(t *testing.T) {
 		}
 		_, err = s.Commit(ctx, registry.Create("/"+name+"-large", make([]byte, want.MaxValue)))
 		require.NoError(t, err, name)
-		_, err = s.Commit(ctx, append(leaves, registry.Create("/one-more", nil))...)
+		_, err = s.Commit(ctx, slices.Concat(leaves, []registry.Op{registry.Create("/one-more", nil)})...)
 		require.ErrorIs(t, err, registry.ErrInvalid, name)
 	}
 }

@@ -1,6 +1,6 @@
 # Everything that a change must pass is `make check test`; .ci/run calls the same.
 GO ?= go
-TESTFLAGS ?=
+BENCHTIME ?= 1x
 LINT = $(GO) tool -modfile=tools/lint.mod golangci-lint
 
 .PHONY: help
@@ -8,9 +8,23 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 14
 
 .PHONY: test
-test: ## every test under -race (etcd is embedded), then the quickstart once
-	$(GO) test -race -timeout 15m $(TESTFLAGS) ./...
-	$(GO) run ./examples/quickstart -rounds 8
+test: build ## every test under -race (etcd is embedded), the suite's case counts, the quickstart
+	$(GO) test -race -timeout 15m ./...
+	$(MAKE) conformance quickstart
+
+.PHONY: build
+build: ## everything compiles
+	$(GO) build ./...
+
+.PHONY: conformance
+conformance: ## the suite on each adapter, with its case counts
+	@$(GO) test -count=1 -timeout 10m -v -run '^TestConformance' ./registry/memory ./registry/etcd >conformance.log 2>&1; \
+	status=$$?; grep -E 'conformance: [0-9]+ cases|^(ok|FAIL|panic:)|--- FAIL' conformance.log; \
+	[ $$status -eq 0 ] || tail -n 200 conformance.log; exit $$status
+
+.PHONY: quickstart
+quickstart: ## the quickstart once, with few rounds
+	$(GO) run ./examples/quickstart -rounds 6
 
 .PHONY: short
 short: ## the tests that take seconds
@@ -54,8 +68,8 @@ generated: ## go generate changes nothing
 	if [ "$$before" != "$$after" ]; then echo "go generate changed files: commit them"; git status --short; exit 1; fi
 
 .PHONY: bench
-bench: ## all benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## all benchmarks, once each unless BENCHTIME says otherwise
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 .PHONY: cover
 cover: ## coverage of each function, over the tests of all packages
@@ -64,4 +78,4 @@ cover: ## coverage of each function, over the tests of all packages
 
 .PHONY: clean
 clean: ## what make made
-	rm -rf bin cover.out
+	rm -rf bin cover.out conformance.log

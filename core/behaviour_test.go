@@ -354,6 +354,38 @@ func TestForeignNodesAreReportedAndHarmless(t *testing.T) {
 	})
 }
 
+func TestALeaderWhoseTermIsDeletedIsFollowedByAnother(t *testing.T) {
+	onEach(t, func(b *bed) {
+		w := newWitness()
+		a := b.start("a", w, everySecond)
+		b.until("it leads", func() bool { return settled(4, a) })
+		b.remove(a, "/elasticron/"+b.ns+"/hello/term")
+		b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 6")
+		b.until("the new total is assigned all the same", func() bool { return settled(6, a) })
+		b.until("a term stands again", func() bool {
+			n, err := b.open(a).Get(b.Context(), "/elasticron/"+b.ns+"/hello/term")
+			return err == nil && n[0].Exists()
+		})
+	})
+}
+
+func TestItemsAboveTheTotalVanish(t *testing.T) {
+	onEach(t, func(b *bed) {
+		w := newWitness()
+		a := b.start("a", w, everySecond)
+		b.until("settled", func() bool { return settled(4, a) && w.count() >= 4 })
+		b.set(a, b.path(a, "sharding/3/disabled"), "")
+		b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 2")
+		ses := b.open(a)
+		b.until("two are left", func() bool {
+			names, err := ses.Children(b.Context(), b.path(a, "sharding"))
+			return err == nil && len(names) == 2
+		})
+		before := w.count()
+		b.until("they run", func() bool { return settled(2, a) && w.count() >= before+4 })
+	})
+}
+
 func TestAClockThatJumpsAnHourForwardAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := memory.NewServer(memory.Config{})

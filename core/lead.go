@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -64,6 +63,9 @@ func (m *member) abdicate(ctx context.Context, ours bool) error {
 		ops = append(ops, registry.Delete(m.path.Leader(), registry.AnyVersion))
 	}
 	_, err := m.life.session.Commit(ctx, ops...)
+	if failed, ok := errors.AsType[*registry.CommitError](err); ok && failed.Op.Path == m.path.Term() && ours {
+		_, err = m.life.session.Commit(ctx, ops[0], ops[2]) // somebody deleted the term
+	}
 	if err != nil && !errors.Is(err, registry.ErrNotFound) {
 		return err
 	}
@@ -89,10 +91,16 @@ func (m *member) lead(ctx context.Context) error {
 		m.reshard, m.tidy = true, m.tidy || tidy
 		m.mu.Unlock()
 	}
-	if errors.Is(err, errNotLeader) {
-		return nil // the watch tells who is
+	if !errors.Is(err, errNotLeader) {
+		return err
 	}
-	return err
+	m.mu.Lock()
+	still := m.leader == m.id.String()
+	m.mu.Unlock()
+	if still { // without its term: let all elect
+		return m.abdicate(ctx, true)
+	}
+	return nil // the watch has told who is
 }
 
 var errNotLeader = errors.New("not the leader any more")
@@ -106,14 +114,14 @@ func (m *member) share(ctx context.Context) error {
 			return err
 		}
 		plan := sharding.Derive(view)
-		commits, err := m.write(ctx, plan)
+		moves, commits, err := m.write(ctx, plan)
+		m.report(plan, view, Resharded{Job: m.name(), Total: view.Total, Moves: moves, Commits: commits, Took: time.Since(begun)})
 		if errors.Is(err, errStale) {
 			continue // a member wrote its ledger meanwhile
 		}
 		if err != nil {
 			return err
 		}
-		m.report(plan, view, commits, time.Since(begun))
 		return m.await(plan)
 	}
 }
@@ -166,158 +174,17 @@ func (m *member) assign(s strategy.Strategy) func([]string, int, map[string][]in
 	}
 }
 
-// write commits the plan step by step and returns how many commits it took.
-func (m *member) write(ctx context.Context, p *sharding.Plan) (int, error) {
-	nodes, err := m.itemNodes(ctx, p)
-	if err != nil {
-		return 0, err
+// report tells of what was moved, and of the fires that were lost with a former owner.
+func (m *member) report(p *sharding.Plan, v sharding.View, done Resharded) {
+	if len(done.Moves) == 0 {
+		return
 	}
-	flags := []string{m.path.Processing(), m.path.Necessary()}
-	// Room for the flags, which only a plan of several commits needs.
-	room := m.life.session.Limits().MaxOps - leadOps - len(flags)
-	steps := p.Steps(room, func(n int) int {
-		if nodes[m.path.Item(n)].Exists() {
-			return 1
+	slices.SortFunc(done.Moves, func(a, b Move) int { return a.Item - b.Item })
+	m.emit(done)
+	for _, mv := range done.Moves {
+		if due, cut := p.Orphans[mv.Item]; cut {
+			m.skip([]int{mv.Item}, due, SkipCrashed, "failover is not active")
 		}
-		return 2
-	})
-	for i, s := range steps {
-		ops := m.stepOps(s, nodes)
-		if len(steps) > 1 && i == 0 && !nodes[flags[0]].Exists() {
-			ops = append(ops, registry.CreateEphemeral(flags[0], nil))
-		}
-		if len(steps) > 1 && i == 0 && !nodes[flags[1]].Exists() {
-			ops = append(ops, registry.Create(flags[1], nil))
-		}
-		for _, f := range flags {
-			if i == len(steps)-1 && (nodes[f].Exists() || i > 0) {
-				ops = append(ops, registry.Delete(f, registry.AnyVersion))
-			}
-		}
-		if err := m.commit(ctx, ops); err != nil {
-			return i, err
-		}
-	}
-	if len(steps) == 0 {
-		return 0, m.clearFlags(ctx, nodes, flags)
-	}
-	return len(steps), nil
-}
-
-// clearFlags removes what a leader before left behind.
-func (m *member) clearFlags(ctx context.Context, nodes map[string]registry.Node, flags []string) error {
-	var ops []registry.Op
-	for _, f := range flags {
-		if nodes[f].Exists() {
-			ops = append(ops, registry.Delete(f, registry.AnyVersion))
-		}
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	return m.commit(ctx, append(m.guard(), ops...))
-}
-
-// itemNodes reads what stands of the items that move, and the flags.
-func (m *member) itemNodes(ctx context.Context, p *sharding.Plan) (map[string]registry.Node, error) {
-	m.mu.Lock()
-	flagged := len(m.flags) > 0
-	m.mu.Unlock()
-	if len(p.Moves) == 0 && !flagged {
-		return map[string]registry.Node{}, nil
-	}
-	paths := []string{m.path.Processing(), m.path.Necessary()}
-	for _, mv := range p.Moves {
-		paths = append(paths, m.path.Item(mv.Item), m.path.ItemInstance(mv.Item))
-	}
-	found, err := m.life.session.Get(ctx, paths...)
-	if err != nil {
-		return nil, err
-	}
-	nodes := make(map[string]registry.Node, len(found))
-	for _, n := range found {
-		nodes[n.Path] = n
-	}
-	return nodes, nil
-}
-
-func (m *member) guard() []registry.Op {
-	return []registry.Op{
-		registry.Check(m.path.Life(m.id.String()), registry.AnyVersion),
-		registry.Check(m.path.Term(), registry.AnyVersion),
-	}
-}
-
-func (m *member) stepOps(s sharding.Step, nodes map[string]registry.Node) []registry.Op {
-	ops := m.guard()
-	for _, w := range s.Ledgers {
-		ops = append(ops, registry.Set(m.path.Ledger(w.ID), w.Ledger.Encode(), w.Version))
-	}
-	for _, w := range s.Drop {
-		ops = append(ops, registry.Delete(m.path.Ledger(w.ID), w.Version))
-	}
-	for _, mv := range s.Moves {
-		owner := m.path.ItemInstance(mv.Item)
-		switch {
-		case nodes[owner].Exists():
-			ops = append(ops, registry.Set(owner, []byte(mv.To), registry.AnyVersion))
-		case nodes[m.path.Item(mv.Item)].Exists():
-			ops = append(ops, registry.Create(owner, []byte(mv.To)))
-		default:
-			ops = append(ops, registry.Create(m.path.Item(mv.Item), nil), registry.Create(owner, []byte(mv.To)))
-		}
-	}
-	return ops
-}
-
-// commit settles one commit of the leader. Each holds a ledger at its version,
-// or a deletion, so that submitting it again decides an uncertain one.
-func (m *member) commit(ctx context.Context, ops []registry.Op) error {
-	pause := 50 * time.Millisecond
-	for {
-		once, cancel := context.WithTimeout(ctx, 3*time.Second)
-		_, err := m.life.session.Commit(once, ops...)
-		cancel()
-		var failed *registry.CommitError
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &failed) && failed.Index < leadOps:
-			return fmt.Errorf("%w: %w", errNotLeader, err)
-		case errors.As(err, &failed):
-			return fmt.Errorf("%w: %w", errStale, err)
-		case ctx.Err() != nil, errors.Is(err, registry.ErrSessionLost), errors.Is(err, registry.ErrInvalid):
-			return err
-		}
-		if !sleep(ctx, pause) {
-			return err
-		}
-		pause = min(2*pause, time.Second)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// report tells of what the plan did.
-func (m *member) report(p *sharding.Plan, v sharding.View, commits int, took time.Duration) {
-	if commits > 0 && len(p.Moves) > 0 {
-		moves := make([]Move, len(p.Moves))
-		for i, mv := range p.Moves {
-			moves[i] = Move(mv)
-		}
-		m.emit(Resharded{Job: m.name(), Total: v.Total, Moves: moves, Commits: commits, Took: took})
-	}
-	for n, due := range p.Orphans {
-		m.skip([]int{n}, due, SkipCrashed, "failover is not active")
 	}
 	m.mu.Lock()
 	sched := m.set.schedule
@@ -325,7 +192,12 @@ func (m *member) report(p *sharding.Plan, v sharding.View, commits int, took tim
 	if _, fixed := sched.Delay(); fixed {
 		return
 	}
-	for n, from := range p.Cold {
+	for _, mv := range done.Moves {
+		n := mv.Item
+		from, cold := p.Cold[n]
+		if !cold {
+			continue
+		}
 		count, last := 0, time.Time{}
 		for t, ok := sched.Next(from); ok && !t.After(v.Up) && count < 10_000; t, ok = sched.Next(t) {
 			count, last = count+1, t

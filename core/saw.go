@@ -167,6 +167,7 @@ func (m *member) reconfigure(set settings) {
 	}
 	fire := m.set.stored.Cron != set.stored.Cron || m.set.stored.TimeZone != set.stored.TimeZone ||
 		m.set.stored.Props[propGap] != set.stored.Props[propGap] || m.set.stored.Props[propOverlap] != set.stored.Props[propOverlap]
+	m.tidy = m.tidy || m.set.stored.ShardingTotalCount != set.stored.ShardingTotalCount
 	m.set = set
 	m.reshard = true
 	m.emit(ConfigChanged{Job: m.name(), Fields: fields})

@@ -35,7 +35,8 @@ func goRoot(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("quickstart: go env GOROOT: %w", err)
 	}
-	return filepath.Join(strings.TrimSpace(string(out)), "src"), nil
+	// Some distributions link it, and a walk does not follow its own root.
+	return filepath.EvalSymlinks(filepath.Join(strings.TrimSpace(string(out)), "src"))
 }
 
 // listFiles returns every .go file below root, in one order for all processes.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -68,6 +69,9 @@ func parseFlags(args []string) (settings, error) {
 		return s, fmt.Errorf("quickstart: -items %d: give 1 to 1000", s.items)
 	case s.keep && s.registry != "":
 		return s, errors.New("quickstart: -keep keeps the embedded etcd's folder; it means nothing with -registry")
+	}
+	if scheme, _, _ := strings.Cut(s.registry, ":"); scheme == "memory" || scheme == "embedded" {
+		return s, fmt.Errorf("quickstart: -registry %s: lives in one process, and the workers are several; leave -registry out to share an embedded etcd", s.registry)
 	}
 	return s, nil
 }

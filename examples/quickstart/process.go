@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -59,14 +60,24 @@ func (f *fleet) start(ctx context.Context, name string) (*worker, error) {
 		return nil, err
 	}
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
+	w := &worker{name: name, cmd: cmd, stdin: stdin, ended: make(chan struct{})}
+	started := make(chan error)
+	f.readers.Go(func() {
+		// Linux kills a child with the thread that started it: that thread stays.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			f.read(ctx, w, stdout)
+		}
+	})
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("quickstart: start worker: %w", err)
 	}
-	w := &worker{name: name, cmd: cmd, stdin: stdin, ended: make(chan struct{})}
 	f.mu.Lock()
 	f.workers = append(f.workers, w)
 	f.mu.Unlock()
-	f.readers.Go(func() { f.read(ctx, w, stdout) })
 	return w, nil
 }
 

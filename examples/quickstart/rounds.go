@@ -95,12 +95,13 @@ func (b *book) closeRounds() []*round {
 	return ready
 }
 
-// open rounds that will not be closed any more are the ones before t.
+// missing names what neither ran nor was skipped in the rounds due before an
+// instant by which they should have closed. A round that nobody spoke of is one too.
 func (b *book) missing(before time.Time) []string {
 	var lines []string
-	for _, k := range slices.Sorted(maps.Keys(b.rounds)) {
-		r := b.rounds[k]
-		if r.closed || !r.due.After(b.from) || !r.due.Before(before) {
+	for due := b.from.Truncate(period).Add(period); due.Before(before); due = due.Add(period) {
+		r := b.at(due)
+		if r.closed {
 			continue
 		}
 		for n := range b.items {

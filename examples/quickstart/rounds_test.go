@@ -52,6 +52,17 @@ func TestAnItemThatNeitherRanNorWasSkippedIsMissed(t *testing.T) {
 	require.Empty(t, b.missing(noon), "the running round is not missed")
 }
 
+func TestARoundThatNobodySpokeOfIsMissed(t *testing.T) {
+	b := newBook([]Sums{{}})
+	b.open(noon.Add(-period / 2))
+	require.NoError(t, b.result(noon, 0, Sums{}))
+	require.NoError(t, b.result(noon.Add(2*period), 0, Sums{}))
+	b.closeRounds()
+	missing := b.missing(noon.Add(3 * period))
+	require.Len(t, missing, 1)
+	require.Contains(t, missing[0], clock(noon.Add(period))+": item 0 neither ran nor was skipped")
+}
+
 func TestTheLongestTimeWithoutAnOwner(t *testing.T) {
 	o := newOwners(3)
 	o.set("a", []int{0, 1, 2}, noon)
@@ -98,6 +109,7 @@ func TestFlagsAreRefusedWithTheFix(t *testing.T) {
 		{[]string{"-workers", "1"}, "at least 2"},
 		{[]string{"-items", "0"}, "1 to 1000"},
 		{[]string{"-keep", "-registry", "etcd://x/y"}, "means nothing with -registry"},
+		{[]string{"-registry", "memory://a/b"}, "lives in one process"},
 		{[]string{"surplus"}, `unknown argument "surplus"`},
 	} {
 		_, err := parseFlags(c.args)

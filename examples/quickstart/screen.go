@@ -11,32 +11,35 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// A screen shows what happens: a table that is redrawn on a terminal, else lines.
+// A screen shows what happens, line by line. On a terminal a table stands below
+// the lines and is redrawn in place: it fits 80 columns, since a line that the
+// terminal breaks would spoil that.
 type screen struct {
 	out  io.Writer
 	live bool
-	log  []string
-	rows int // lines drawn last
+	body string // the view as it stands on the terminal
 }
-
-const logLines = 12
 
 func newScreen(f *os.File) *screen {
 	info, err := f.Stat()
 	return &screen{out: f, live: err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"}
 }
 
-// say adds a line of history.
+// say adds a line of history, above the view.
 func (s *screen) say(format string, args ...any) {
-	line := time.Now().Format("15:04:05.0") + "  " + fmt.Sprintf(format, args...)
-	if !s.live {
-		fmt.Fprintln(s.out, line)
-		return
+	s.write(time.Now().Format("15:04:05.0")+"  "+fmt.Sprintf(format, args...)+"\n", s.body)
+}
+
+// write prints history and the view below it in place of the old view, at once so
+// that nothing flickers.
+func (s *screen) write(history, body string) {
+	var b strings.Builder
+	if rows := strings.Count(s.body, "\n"); rows > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", rows)
 	}
-	s.log = append(s.log, line)
-	if len(s.log) > logLines {
-		s.log = s.log[1:]
-	}
+	b.WriteString(history + body)
+	s.body = body
+	_, _ = io.WriteString(s.out, b.String())
 }
 
 // A view is what the table shows.
@@ -53,23 +56,16 @@ type view struct {
 
 // draw redraws the table in place. Without a terminal it does nothing.
 func (s *screen) draw(v view) {
-	if !s.live {
-		return
+	if body := v.table() + "\n" + v.bar() + "\n"; s.live && body != s.body {
+		s.write("", body)
 	}
-	var b strings.Builder
-	if s.rows > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", s.rows)
-	}
-	body := v.table() + "\n" + v.bar() + "\n\n" + strings.Join(s.log, "\n") + "\n"
-	s.rows = strings.Count(body, "\n")
-	b.WriteString(body)
-	_, _ = io.WriteString(s.out, b.String())
 }
 
 // table says who owns what. A running item stands in brackets.
 func (v view) table() string {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleRounded)
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3, WidthMin: 32, WidthMax: 48}})
 	t.AppendHeader(table.Row{"worker", "", "items"})
 	for _, w := range v.workers {
 		mark := ""
@@ -84,13 +80,13 @@ func (v view) table() string {
 				items = append(items, fmt.Sprintf(" %d ", n))
 			}
 		}
-		t.AppendRow(table.Row{w, mark, fmt.Sprintf("%-32s", strings.Join(items, ""))})
+		t.AppendRow(table.Row{w, mark, strings.Join(items, "")})
 	}
 	return t.Render()
 }
 
 func (v view) bar() string {
-	const width = 40
+	const width = 20
 	full := min(width, v.progress*width/100)
 	due := "        "
 	if !v.due.IsZero() {
@@ -100,7 +96,7 @@ func (v view) bar() string {
 	if !v.next.IsZero() {
 		next = clock(v.next)
 	}
-	return fmt.Sprintf("round %s  %s%s %3d %%   next fire %s   %s", due, strings.Repeat("█", full), strings.Repeat("░", width-full), v.progress, next, v.step)
+	return fmt.Sprintf("round %s  %s%s %3d %%   next fire %s\n%s", due, strings.Repeat("█", full), strings.Repeat("░", width-full), v.progress, next, v.step)
 }
 
 // short is the worker's name in an instance id: {ip}@-@{name}-{life}.

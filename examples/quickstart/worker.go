@@ -94,7 +94,7 @@ func forward(out *teller, s *core.Scheduler, e core.Event) {
 	case core.ItemsSkipped:
 		out.tell(message{Kind: kindSkipped, Due: e.Due, Items: e.Items, Count: e.Count, Text: string(e.Reason)})
 	case core.Resharded:
-		out.tell(message{Kind: kindMoves, Moves: len(e.Moves)})
+		out.tell(message{Kind: kindMoves, Moves: changesOfOwner(e.Moves)})
 	case core.SessionLost:
 		out.tell(message{Kind: kindNote, Text: "session lost: " + e.Err.Error()})
 	case core.Waiting:
@@ -104,4 +104,15 @@ func forward(out *teller, s *core.Scheduler, e core.Event) {
 	case core.Warning:
 		out.tell(message{Kind: kindNote, Text: e.Problem})
 	}
+}
+
+// changesOfOwner leaves out items that had no owner before.
+func changesOfOwner(moves []core.Move) int {
+	n := 0
+	for _, m := range moves {
+		if m.From != "" {
+			n++
+		}
+	}
+	return n
 }

@@ -52,8 +52,6 @@ type Plan struct {
 	Cold map[int]time.Time
 	// Drop are the ids of dead members whose ledgers are empty after the moves.
 	Drop []string
-	// Surplus are items at or above the total whose nodes shall go.
-	Surplus []int
 
 	total   int
 	up      time.Time
@@ -64,7 +62,7 @@ type Plan struct {
 }
 
 // Empty reports whether there is nothing to write.
-func (p *Plan) Empty() bool { return len(p.changed()) == 0 && len(p.Drop) == 0 && len(p.Surplus) == 0 }
+func (p *Plan) Empty() bool { return len(p.changed()) == 0 && len(p.Drop) == 0 }
 
 // Derive compares what is with what should be.
 func Derive(v View) *Plan {
@@ -133,16 +131,9 @@ func (p *Plan) holdOthers(v View) bool {
 func (p *Plan) assign(v View, ids []string, owners map[int]string) {
 	for id, m := range p.before {
 		if m.Ledger.Total != v.Total {
-			for n := range m.Ledger.Items {
-				if n >= v.Total {
-					p.Surplus = append(p.Surplus, n)
-				}
-			}
 			p.after[id] = ledger.New(v.Total)
 		}
 	}
-	slices.Sort(p.Surplus)
-	p.Surplus = slices.Compact(p.Surplus)
 	p.dropCopies(v, owners)
 	p.former = former(v)
 	wanted, assigned := map[int]string{}, v.Assign(ids, v.Total, p.previous(owners))

@@ -9,8 +9,22 @@ help: ## this list
 
 .PHONY: test
 test: build ## every test under -race (etcd is embedded), the suite's case counts, the quickstart
-	$(GO) test -race -timeout 15m ./...
-	$(MAKE) conformance quickstart
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v '/registry/memory$$')
+	$(MAKE) memory conformance quickstart
+
+# The race detector of Go 1.26 itself crashes now and then (about once in forty
+# runs) where a time.AfterFunc starts goroutines inside a synctest bubble, as the
+# expiries of registry/memory do: a segmentation fault in the runtime, or a failed
+# CHECK of its own. Only a run that ended in such a crash is repeated, once.
+CRASH = ^ThreadSanitizer: CHECK failed|^SIGSEGV: segmentation violation
+
+.PHONY: memory
+memory: ## the memory adapter's tests under -race
+	@$(GO) test -race -timeout 10m ./registry/memory >memory.log 2>&1; status=$$?; \
+	if [ $$status -ne 0 ] && grep -qE '$(CRASH)' memory.log; then \
+		echo "the race detector crashed; once more:"; grep -E '$(CRASH)' memory.log; \
+		$(GO) test -race -timeout 10m ./registry/memory >memory.log 2>&1; status=$$?; \
+	fi; tail -n 200 memory.log; exit $$status
 
 .PHONY: build
 build: ## everything compiles
@@ -78,4 +92,4 @@ cover: ## coverage of each function, over the tests of all packages
 
 .PHONY: clean
 clean: ## what make made
-	rm -rf bin cover.out conformance.log
+	rm -rf bin cover.out *.log

@@ -23,7 +23,7 @@ type JobConfig struct {
 	// Overlap says what becomes of a fire that occurs twice when summer time
 	// ends: "first" (default) or "both".
 	Overlap string
-	// Shards is the sharding total count, at least 1.
+	// Shards is the sharding total count, 1 to 100,000, with a fixed delay to 4,000.
 	Shards int
 	// Params are the items' parameters. A value holds neither "," nor "=".
 	Params map[int]string

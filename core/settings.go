@@ -115,6 +115,9 @@ func parse(job string, c layout.Config) (settings, error) {
 		}
 		return wrong(field, err.Error(), err)
 	}
+	if _, fixed := s.schedule.Delay(); fixed && c.ShardingTotalCount > maxDelayed {
+		return wrong("Shards", fmt.Sprintf("the sharding total count is %d; with a fixed delay at most %d are possible", c.ShardingTotalCount, maxDelayed), nil)
+	}
 	if s.strategy, err = strategy.ByName(c.JobShardingStrategyType); err != nil {
 		return wrong("Strategy", err.Error(), err)
 	}
@@ -127,8 +130,13 @@ func parse(job string, c layout.Config) (settings, error) {
 	return s, nil
 }
 
-// maxTotal keeps one ledger, in its worst case, within a value of the registry.
-const maxTotal = 100_000
+const (
+	// maxTotal bounds what a leader computes with.
+	maxTotal = 100_000
+	// maxDelayed keeps one ledger within a value of the registry when every item has
+	// a record of its own, as with a fixed delay: about 60 bytes each.
+	maxDelayed = 4_000
+)
 
 func gapOf(policy string) (schedule.Gap, error) {
 	switch policy {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -283,12 +284,21 @@ func (e *Etcd) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// freeAddr finds a port that nobody uses now.
+// freeAddr finds a port that nobody uses now. It is below the ports that systems
+// hand out by themselves (Linux from 32768 on), so that no outgoing connection takes
+// it before the member listens on it, or while the member is being restarted.
 func freeAddr(tb testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatalf("testbed: %v", err)
+	tb.Helper()
+	var last error
+	for range 1000 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000))
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			_ = l.Close()
+			return addr
+		}
+		last = err
 	}
-	defer l.Close()
-	return l.Addr().String()
+	tb.Fatalf("testbed: no free port: %v", last)
+	return ""
 }

@@ -12,7 +12,8 @@ var Rules = []Rule{
 	{Packages: "registry"},
 	{Packages: "strategy"},
 	{Packages: "registry/conformance", May: []string{"registry"}},
-	{Packages: "registry/internal/latch", May: []string{"registry", "github.com/google/uuid"}},
+	{Packages: "registry/latch", May: []string{"registry", "github.com/google/uuid"}},
+	{Packages: "registry/internal/...", May: adapter("github.com/go-zookeeper/zk")},
 
 	{Packages: "registry/memory", May: adapter()},
 	{Packages: "registry/etcd", May: adapter("go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/...", "google.golang.org/grpc/...", "go.uber.org/zap"),
@@ -34,7 +35,7 @@ var Rules = []Rule{
 
 // adapter is what every adapter may import, and its client.
 func adapter(client ...string) []string {
-	return append([]string{"registry", "registry/internal/..."}, client...)
+	return append([]string{"registry", "registry/latch", "registry/internal/..."}, client...)
 }
 
 // engine is what nothing below the programs may reach.

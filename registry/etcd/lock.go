@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/internal/latch"
+	"github.com/elasticron/elasticron/registry/latch"
 )
 
 // Lock queues up in dir, in the order of creation revisions.

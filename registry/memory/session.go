@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/internal/latch"
+	"github.com/elasticron/elasticron/registry/latch"
 )
 
 var (

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/internal/latch"
+	"github.com/elasticron/elasticron/registry/latch"
 	"github.com/elasticron/elasticron/registry/memory"
 )
 

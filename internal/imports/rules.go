@@ -11,7 +11,7 @@ const (
 var Rules = []Rule{
 	{Packages: "registry"},
 	{Packages: "strategy"},
-	{Packages: "registry/conformance", May: []string{"registry"}},
+	{Packages: "registry/conformance", May: []string{"registry", "registry/memory", "github.com/anishathalye/porcupine", "pgregory.net/rapid"}},
 	{Packages: "registry/latch", May: []string{"registry", "github.com/google/uuid"}},
 	{Packages: "registry/internal/...", May: adapter("github.com/go-zookeeper/zk")},
 
@@ -19,18 +19,21 @@ var Rules = []Rule{
 	{Packages: "registry/etcd", May: adapter("go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/...", "google.golang.org/grpc/...", "go.uber.org/zap"),
 		Never: []string{etcdServer}},
 	{Packages: "registry/etcd/embedded", Anything: true, Never: engine()},
-	{Packages: "registry/zookeeper", May: adapter("github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
+	{Packages: "registry/zookeeper", May: adapter("registry/zookeeper/internal/link", "github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
+	{Packages: "registry/zookeeper/internal/...", May: adapter("github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
 
 	{Packages: "internal/layout", May: []string{"registry", yamlParser}, Never: services()},
 	{Packages: "core/internal/schedule", May: []string{cronParser}, Never: services()},
 	{Packages: "core/internal/...", May: []string{"registry", "strategy", "internal/layout", "core/internal/..."}, Never: services()},
 	{Packages: "core", May: []string{"registry", "strategy", "internal/layout", "core/internal/..."}, Never: services()},
 	{Packages: "job/...", May: []string{"registry", "strategy", "core"}, Never: services()},
+	{Packages: "config", May: []string{"registry", "core", "internal/layout", yamlParser}, Never: services()},
 
 	{Packages: "internal/imports"},
 	{Packages: "internal/testbed/...", Anything: true, Never: []string{"core/...", "cmd/...", "examples/..."}},
 	{Packages: "cmd/...", Anything: true, Never: []string{"examples/...", "internal/testbed/...", "registry/conformance"}},
-	{Packages: "examples/...", Anything: true, Never: []string{"cmd/...", "internal/testbed/...", "registry/conformance"}},
+	// Of the test bed, an example may only start a ZooKeeper (zkserver).
+	{Packages: "examples/...", Anything: true, Never: []string{"cmd/...", "internal/testbed", "internal/testbed/[^z]*", "registry/conformance"}},
 }
 
 // adapter is what every adapter may import, and its client.

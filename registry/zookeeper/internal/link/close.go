@@ -1,0 +1,201 @@
+package link
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// xidGoodbye is the number of the request that ends the session.
+const xidGoodbye = -12
+
+// Close ends the session at the service: on the connection that it has, else on one
+// of its own, by number and password. It waits for the service no longer than ctx
+// and the session timeout. nil says that the session has ended there. It joins all
+// goroutines and is idempotent.
+func (l *Link) Close(ctx context.Context) error {
+	l.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(ctx, l.timeout())
+		defer cancel()
+		l.closeErr = l.close(ctx)
+	})
+	return l.closeErr
+}
+
+func (l *Link) close(ctx context.Context) error {
+	if l.markLost(errWasClosed) {
+		l.sayGoodbye(ctx)
+		l.cut(errWasClosed)
+	}
+	err := l.farewell(ctx)
+	<-l.ready
+	for range l.events {
+		// The client closes it when its goroutines have ended.
+		continue
+	}
+	l.work.Wait()
+	return err
+}
+
+// sayGoodbye ends the session on the connection that it has, if it answers.
+func (l *Link) sayGoodbye(ctx context.Context) {
+	l.mu.Lock()
+	c, up := l.current, l.up
+	l.mu.Unlock()
+	select {
+	case <-up:
+	default:
+		return
+	}
+	c.goodbye()
+	timer := time.NewTimer(l.timeout() / marginPart)
+	defer timer.Stop()
+	select {
+	case <-l.left:
+	case <-c.over:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// farewell ends the session on a connection of its own, if it has not ended yet.
+func (l *Link) farewell(ctx context.Context) error {
+	select {
+	case <-l.left:
+		return nil
+	default:
+	}
+	if l.ID() == 0 {
+		return nil
+	}
+	s := newServers(l.cfg)
+	for {
+		server, _ := s.Next()
+		err := l.endAt(ctx, s, server)
+		if err == nil {
+			l.leave()
+			return nil
+		}
+		s.failed(server, err)
+		if ctx.Err() != nil {
+			return fmt.Errorf("zookeeper: end session: %w: %w (%w); its nodes vanish only when it expires",
+				registry.ErrUnavailable, ctx.Err(), s.reasons())
+		}
+	}
+}
+
+// endAt takes the session to one server and ends it there.
+func (l *Link) endAt(ctx context.Context, s *servers, server string) error {
+	raw, err := s.dial(ctx, server, l.attemptTime())
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	limit := time.Now().Add(l.handshakeTime())
+	if d, ok := ctx.Deadline(); ok && d.Before(limit) {
+		limit = d
+	}
+	_ = raw.SetDeadline(limit)
+	l.mu.Lock()
+	hello := connectFrame(l.zxid.Load(), l.granted, l.id, l.password)
+	l.mu.Unlock()
+	if _, err := raw.Write(hello); err != nil {
+		return err
+	}
+	in := bufio.NewReader(raw)
+	answer, err := readFrame(in)
+	if err != nil {
+		return err
+	}
+	if a, err := parseConnectAnswer(answer); err != nil || a.session == 0 {
+		return err // 0: it has ended already
+	}
+	if _, err := raw.Write(newFrame(xidGoodbye, opClose).frame()); err != nil {
+		return err
+	}
+	for {
+		answer, err := readFrame(in)
+		if err != nil {
+			return err
+		}
+		if len(answer) >= headerBytes && getInt32(answer) == xidGoodbye {
+			return nil
+		}
+	}
+}
+
+func readFrame(in *bufio.Reader) ([]byte, error) {
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return nil, err
+	}
+	n := getInt32(head)
+	if n < 0 || n > maxFrame {
+		return nil, errMalformed
+	}
+	frame := make([]byte, n)
+	_, err := io.ReadFull(in, frame)
+	return frame, err
+}
+
+// grave is the last connection of a client whose session has ended. It leads
+// nowhere: it grants a session, calls every request lost, and confirms the end, so
+// that the client finishes at once instead of waiting for a server.
+func (l *Link) grave() net.Conn {
+	client, server := net.Pipe()
+	l.work.Go(func() {
+		defer server.Close()
+		in := bufio.NewReader(server)
+		if _, err := readFrame(in); err != nil {
+			return
+		}
+		if _, err := server.Write(graveAnswer()); err != nil {
+			return
+		}
+		l.burying.Do(func() { close(l.buried) })
+		for {
+			request, err := readFrame(in)
+			if err != nil || len(request) < 8 {
+				return
+			}
+			if _, err := server.Write(graveReply(getInt32(request), getInt32(request[4:]))); err != nil {
+				return
+			}
+		}
+	})
+	return client
+}
+
+func graveAnswer() []byte {
+	w := &writer{b: make([]byte, 4, 64)}
+	w.int32(0)
+	w.int32(60_000)
+	w.int64(1)
+	w.text(string(make([]byte, 16)))
+	return w.frame()
+}
+
+func graveReply(xid, op int32) []byte {
+	const connectionLoss = -4
+	w := &writer{b: make([]byte, 4, 32)}
+	w.int32(xid)
+	w.int64(0)
+	if op == opClose || op == opPing {
+		w.int32(0)
+	} else {
+		w.int32(connectionLoss)
+	}
+	return w.frame()
+}
+
+// bury closes the client once it is at its grave.
+func (l *Link) bury() {
+	<-l.ready
+	<-l.buried
+	l.zk.Close()
+}

@@ -1,0 +1,362 @@
+package link
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+var (
+	errForeign = errors.New("the client asked for a session of its own")
+	errStalled = errors.New("the server does not answer")
+	errClosed  = errors.New("connection closed")
+)
+
+const (
+	readBuffer = 64 << 10
+	keepFrame  = 1 << 20 // a larger buffer is not kept
+	maxUnsent  = 4 << 20 // what may wait to be written
+)
+
+// A conn is what the client takes for its connection. It reads and writes whole
+// frames, and adds and takes away some of its own. The client writes from one
+// goroutine and reads from one other.
+type conn struct {
+	raw    net.Conn
+	l      *Link
+	server string
+
+	// For the reader.
+	in       *bufio.Reader
+	frame    []byte
+	rest     []byte    // of the frame, not yet read by the client
+	greeted  bool      // the server has confirmed the session
+	lastSent time.Time // of the newest answered request that counted
+
+	mu      sync.Mutex
+	room    *sync.Cond // unsent has shrunk, or all is over
+	asked   time.Time  // when the session was asked for; zero: not yet
+	unsent  []byte
+	spare   []byte
+	writing bool
+	broken  bool
+	pending queue // requests of the client that are not answered
+	pings   queue
+	tick    int  // pings that were due so far
+	busy    bool // something was sent since the last tick
+	wake    chan struct{}
+	over    chan struct{}
+}
+
+func newConn(l *Link, raw net.Conn, server string) *conn {
+	c := &conn{
+		raw: raw, l: l, server: server, in: bufio.NewReaderSize(raw, readBuffer),
+		wake: make(chan struct{}, 1), over: make(chan struct{}),
+	}
+	c.room = sync.NewCond(&c.mu)
+	return c
+}
+
+// fail ends the connection, once.
+func (c *conn) fail(reason error) {
+	c.mu.Lock()
+	if c.broken {
+		c.mu.Unlock()
+		return
+	}
+	c.broken = true
+	close(c.over)
+	c.room.Broadcast()
+	c.mu.Unlock()
+	_ = c.raw.Close()
+	c.l.offline(c, reason)
+}
+
+func (c *conn) isOver() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// Write takes one frame of the client's. It never fails: the client learns of a
+// broken connection by reading, and treats only that well.
+func (c *conn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.broken:
+	case c.asked.IsZero():
+		c.ask(b)
+	default:
+		c.request(b)
+	}
+	return len(b), nil
+}
+
+// ask passes the client's connect request on. c.mu is held.
+func (c *conn) ask(b []byte) {
+	const sessionAt = 4 + 4 + 8 + 4
+	if len(b) < sessionAt+8 || !c.l.mayAsk(getInt64(b[sessionAt:])) {
+		c.failLater(errForeign)
+		return
+	}
+	c.asked = time.Now()
+	_ = c.raw.SetReadDeadline(c.asked.Add(c.l.handshakeTime()))
+	c.write(b)
+}
+
+// request passes one of its requests on. c.mu is held.
+func (c *conn) request(b []byte) {
+	xid, op := getInt32(b[4:]), getInt32(b[8:])
+	s := sent{xid: xid, op: op, at: time.Now(), tick: c.tick}
+	if op == opPing {
+		c.pings.push(s)
+	} else {
+		s.path = c.l.watches.arms(op, b[12:])
+		c.pending.push(s)
+	}
+	c.busy = true
+	c.send(b)
+}
+
+// send writes at once when nothing else is under way, and lets others share the
+// next system call when something is. c.mu is held.
+func (c *conn) send(b []byte) {
+	if c.pending.len() <= 1 && len(c.unsent) == 0 && !c.writing {
+		c.write(b)
+		return
+	}
+	c.queue(b)
+	for len(c.unsent) > maxUnsent && !c.broken {
+		c.room.Wait()
+	}
+}
+
+// queue leaves b to the flusher. c.mu is held.
+func (c *conn) queue(b []byte) {
+	c.unsent = append(c.unsent, b...)
+	if !c.writing {
+		signal(c.wake)
+	}
+}
+
+// write makes a system call without the lock. c.mu is held.
+func (c *conn) write(b []byte) {
+	c.writing = true
+	c.mu.Unlock()
+	_ = c.raw.SetWriteDeadline(time.Now().Add(c.l.timeout()))
+	_, err := c.raw.Write(b)
+	if err != nil {
+		c.fail(err)
+	}
+	c.mu.Lock()
+	c.writing = false
+	if len(c.unsent) > 0 {
+		signal(c.wake)
+	}
+}
+
+// flush writes what is queued until the connection ends.
+func (c *conn) flush() {
+	for {
+		select {
+		case <-c.wake:
+		case <-c.over:
+			return
+		}
+		c.mu.Lock()
+		for len(c.unsent) > 0 && !c.writing && !c.broken {
+			data := c.unsent
+			c.unsent = c.spare[:0]
+			c.write(data)
+			if c.spare = data; cap(data) > keepFrame {
+				c.spare = nil
+			}
+			c.room.Broadcast()
+		}
+		c.mu.Unlock()
+	}
+}
+
+// failLater ends the connection from under its own lock.
+func (c *conn) failLater(reason error) { c.l.work.Go(func() { c.fail(reason) }) }
+
+// Read gives the client the next bytes of a frame that is meant for it.
+func (c *conn) Read(p []byte) (int, error) {
+	for len(c.rest) == 0 {
+		if err := c.next(); err != nil {
+			c.fail(err)
+			return 0, err
+		}
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// next reads one frame and leaves it in rest, unless it is not the client's.
+func (c *conn) next() error {
+	if cap(c.frame) < 4 || cap(c.frame) > keepFrame {
+		c.frame = make([]byte, 4, 4096)
+	}
+	c.frame = c.frame[:4]
+	if _, err := io.ReadFull(c.in, c.frame); err != nil {
+		return c.readError(err)
+	}
+	n := int(getInt32(c.frame))
+	if n < 0 || n > maxFrame {
+		return fmt.Errorf("%w: length %d", errMalformed, n)
+	}
+	if cap(c.frame) < 4+n {
+		c.frame = append(make([]byte, 0, 4+n), c.frame...)
+	}
+	c.frame = c.frame[:4+n]
+	if _, err := io.ReadFull(c.in, c.frame[4:]); err != nil {
+		return c.readError(err)
+	}
+	if !c.greeted {
+		c.rest = c.frame
+		return c.welcome(c.frame[4:])
+	}
+	return c.take(c.frame[4:])
+}
+
+// readError says what an error of the socket means.
+func (c *conn) readError(err error) error {
+	if timeout := net.Error(nil); !c.greeted && errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("it accepts connections and does not answer within %v", c.l.handshakeTime())
+	}
+	if errors.Is(err, io.EOF) && !c.greeted {
+		return errors.New("it closed the connection instead of granting a session (not serving, or it wants TLS)")
+	}
+	return err
+}
+
+// welcome takes the answer to the connect request.
+func (c *conn) welcome(b []byte) error {
+	a, err := parseConnectAnswer(b)
+	if err != nil || a.session == 0 {
+		return err // 0: the client knows what that means
+	}
+	_ = c.raw.SetReadDeadline(time.Time{})
+	c.greeted = true
+	c.mu.Lock()
+	asked := c.asked
+	c.mu.Unlock()
+	first, ok := c.l.establish(c, a, asked)
+	if !ok {
+		return errClosed
+	}
+	c.lastSent = asked
+	c.introduce(first)
+	c.l.work.Go(c.pulse)
+	if !first {
+		c.l.online(c)
+	}
+	return nil
+}
+
+// introduce sends what must come before every request: the credentials, on the
+// first connection a question that only servers since 3.5 understand, and the
+// watches.
+func (c *conn) introduce(first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.l.cfg.Digest != "" {
+		f := newFrame(xidAuth, opAuth)
+		f.int32(0)
+		f.text("digest")
+		f.text(c.l.cfg.Digest)
+		c.queue(f.frame())
+	}
+	if first {
+		f := newFrame(xidVersion, opUnwatch)
+		f.text("/")
+		f.int32(3) // of any kind; there is none
+		c.queue(f.frame())
+	}
+	for _, f := range c.l.watches.renewals(c.l.zxid.Load()) {
+		c.queue(f)
+	}
+}
+
+// take looks at one frame of an established session.
+func (c *conn) take(b []byte) error {
+	if len(b) < headerBytes {
+		return fmt.Errorf("%w: an answer of %d bytes", errMalformed, len(b))
+	}
+	xid, zxid, code := getInt32(b), getInt64(b[4:]), getInt32(b[12:])
+	switch {
+	case xid == xidEvent:
+		return c.event(b[headerBytes:])
+	case xid == xidPing:
+		return c.answered(&c.pings, xid, 0, 0)
+	case xid == xidAuth && code != 0:
+		c.l.giveUp(fmt.Errorf("zookeeper: %w: %s refused the user and password (digest)", registry.ErrDenied, c.server))
+		return errClosed
+	case xid == xidVersion:
+		return c.versionKnown(code)
+	case xid == xidGoodbye:
+		c.l.leave()
+		return errClosed
+	case xid < 0:
+		return nil
+	}
+	c.rest = c.frame
+	return c.answered(&c.pending, xid, zxid, code)
+}
+
+func (c *conn) versionKnown(code int32) error {
+	if code == errUnknown {
+		c.l.giveUp(fmt.Errorf("zookeeper: %w: the server %s is older than ZooKeeper 3.5; use 3.5 to 3.9", registry.ErrInvalid, c.server))
+		return errClosed
+	}
+	c.l.online(c)
+	return nil
+}
+
+func (c *conn) event(b []byte) error {
+	path, err := text(b, 8)
+	if err != nil {
+		return err
+	}
+	kind := zk.EventType(getInt32(b))
+	c.l.watches.used(kind, path)
+	if c.l.cfg.Notify != nil && kind > 0 {
+		c.l.cfg.Notify(Notification{Type: kind, Path: path})
+	}
+	return nil
+}
+
+// answered matches an answer with the oldest request: the service keeps the order.
+func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) error {
+	c.mu.Lock()
+	s, ok := q.pop()
+	c.mu.Unlock()
+	if !ok || s.xid != xid {
+		return fmt.Errorf("%w: answer %d to request %d", errMalformed, xid, s.xid)
+	}
+	if s.path != "" {
+		c.l.watches.armed(s.op, s.path, code)
+	}
+	if zxid > 0 && zxid > c.l.zxid.Load() {
+		c.l.zxid.Store(zxid)
+	}
+	// Every answer is a heartbeat; so many need not be looked at.
+	if s.at.Sub(c.lastSent) > c.l.timeoutFast()/64 {
+		c.lastSent = s.at
+		c.l.acknowledged(s.at)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+// Package link keeps one session with ZooKeeper on a client of
+// github.com/go-zookeeper/zk, and makes of it what the contract of package
+// registry asks: one connection at a time, one session, one life.
+//
+//	l, err := link.Open(ctx, link.Config{Servers: []string{"127.0.0.1:2181"}, SessionTimeout: 6 * time.Second})
+//	...
+//	defer l.Close(ctx)
+//	value, stat, err := l.Get(ctx, "/shop", false)
+//
+// # What it adds to the client
+//
+// The client codes and decodes requests. Everything that concerns time and
+// connections is decided here, by a net.Conn that understands frames:
+//
+//   - After the session has ended no server is dialled again. The bare client
+//     opens a new session and runs what was queued on it.
+//   - Deadline counts from the time at which an answered request was sent, and from
+//     the timeout that the server granted; Done is closed by it. The bare client
+//     does not notice an expiry while it is cut off.
+//   - A ping is sent every eighth of the timeout, and a connection that leaves a
+//     request unanswered for about a third of it (half, with one server) is
+//     given up. An endpoint that accepts and never answers costs a fifth. The bare
+//     client waits for 6.7 timeouts.
+//   - Watches are armed and renewed here. On a new connection they are renewed before
+//     anything else is sent, from the zxid of before the break. The bare client
+//     sends queued requests first, and then asks for the changes since their
+//     answers: it can miss an event.
+//   - Credentials are shown before anything else too. The bare client locks
+//     itself up when the connection breaks at that moment.
+//   - A write error ends the connection and is never the result of a request. Writes
+//     of concurrent requests share a system call, and so do reads.
+//   - Watch events go to one function and cannot be dropped.
+//   - Names are looked up at every connection. With one server there is no pause of a
+//     second before it is dialled again.
+//
+// # Requests
+//
+// Reads are repeated over broken connections until their context or the session
+// ends. Multi and Create are sent at most once.
+//
+// # Concurrency and goroutines
+//
+// A Link is safe for concurrent use. It has two goroutines and the client's two
+// while connected; a call whose context can end runs on a goroutine of its own
+// until it is answered. Close joins them all.
+//
+// # Errors
+//
+// Errors wrap registry.ErrUnavailable, ErrUncertain, ErrSessionLost, ErrDenied
+// and ErrInvalid. What the server says of an operation is the client's error
+// (zk.ErrNoNode and so on), bare.
+package link

@@ -1,0 +1,142 @@
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Operations and reserved request numbers of the protocol (ZooDefs.java,
+// ClientCnxn.java of ZooKeeper).
+const (
+	opCreate    = 1
+	opDelete    = 2
+	opExists    = 3
+	opGetData   = 4
+	opSetData   = 5
+	opPing      = 11
+	opChildren  = 12 // getChildren2
+	opCheck     = 13
+	opUnwatch   = 18 // removeWatches, since 3.5
+	opAuth      = 100
+	opWatches   = 101 // setWatches
+	opClose     = -11
+	xidEvent    = -1
+	xidPing     = -2
+	xidAuth     = -4
+	xidWatches  = -8
+	xidVersion  = -9 // ours: is this server 3.5 or newer
+	errNoNode   = -101
+	errUnknown  = -6 // unimplemented
+	headerBytes = 16 // of an answer: xid, zxid, error
+
+	maxFrame     = 64 << 20 // an answer; a list of a million names is smaller
+	clientBuffer = 1<<20 + 64<<10
+)
+
+// MaxRequest is the encoded size that a request must stay below. A server as
+// installed closes the connection at 1,048,576 bytes, and with it fail all others
+// that are under way.
+const MaxRequest = 1_000_000
+
+var errMalformed = errors.New("malformed frame from the server")
+
+// A writer builds one frame.
+type writer struct{ b []byte }
+
+func newFrame(xid, op int32) *writer {
+	w := &writer{b: make([]byte, 4, 64)}
+	w.int32(xid)
+	w.int32(op)
+	return w
+}
+
+func (w *writer) int32(v int32) { w.b = binary.BigEndian.AppendUint32(w.b, uint32(v)) } //nolint:gosec // the wire's form
+func (w *writer) int64(v int64) { w.b = binary.BigEndian.AppendUint64(w.b, uint64(v)) } //nolint:gosec // the wire's form
+func (w *writer) text(s string) { w.int32(int32(len(s))); w.b = append(w.b, s...) }     //nolint:gosec // short
+
+func (w *writer) texts(all []string) {
+	w.int32(int32(len(all))) //nolint:gosec // bounded by the caller
+	for _, s := range all {
+		w.text(s)
+	}
+}
+
+// frame returns the bytes with their length in front.
+func (w *writer) frame() []byte {
+	binary.BigEndian.PutUint32(w.b, uint32(len(w.b)-4)) //nolint:gosec // bounded
+	return w.b
+}
+
+func getInt32(b []byte) int32 { return int32(binary.BigEndian.Uint32(b)) } //nolint:gosec // the wire's form
+func getInt64(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) } //nolint:gosec // the wire's form
+
+// text reads a string at offset at.
+func text(b []byte, at int) (string, error) {
+	if len(b) < at+4 {
+		return "", errMalformed
+	}
+	n := int(getInt32(b[at:]))
+	if n < 0 || len(b) < at+4+n {
+		return "", errMalformed
+	}
+	return string(b[at+4 : at+4+n]), nil
+}
+
+// A connectAnswer is the server's first frame.
+type connectAnswer struct {
+	timeout  time.Duration
+	session  int64 // 0: there is no such session any more
+	password []byte
+}
+
+func parseConnectAnswer(b []byte) (connectAnswer, error) {
+	if len(b) < 20 {
+		return connectAnswer{}, fmt.Errorf("%w: a connect answer of %d bytes", errMalformed, len(b))
+	}
+	a := connectAnswer{timeout: time.Duration(getInt32(b[4:])) * time.Millisecond, session: getInt64(b[8:])}
+	password, err := text(b, 16)
+	a.password = []byte(password)
+	if a.timeout <= 0 {
+		a.session = 0
+	}
+	return a, err
+}
+
+// connectFrame asks a server for a session, for one that exists by its number
+// and password.
+func connectFrame(zxid int64, timeout time.Duration, session int64, password []byte) []byte {
+	w := &writer{b: make([]byte, 4, 64)}
+	w.int32(0)
+	w.int64(zxid)
+	w.int32(int32(timeout / time.Millisecond)) //nolint:gosec // a session timeout fits
+	w.int64(session)
+	w.text(string(password))
+	return w.frame()
+}
+
+// EncodedSize is the length of a Multi on the wire.
+func EncodedSize(ops ...any) int {
+	const opHeader, closing = 9, 9
+	size := 8 + closing
+	for _, op := range ops {
+		size += opHeader
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			size += 4 + len(op.Path) + 4 + len(op.Data) + 4 + 4
+			for _, acl := range op.Acl {
+				size += 4 + 4 + len(acl.Scheme) + 4 + len(acl.ID)
+			}
+		case *zk.SetDataRequest:
+			size += 4 + len(op.Path) + 4 + len(op.Data) + 4
+		case *zk.DeleteRequest:
+			size += 4 + len(op.Path) + 4
+		case *zk.CheckVersionRequest:
+			size += 4 + len(op.Path) + 4
+		}
+	}
+	return size
+}

@@ -1,0 +1,121 @@
+package link
+
+import (
+	"net"
+	"time"
+)
+
+// A sent request is one that is not answered.
+type sent struct {
+	xid, op int32
+	at      time.Time
+	tick    int
+	path    string // of a read that arms a watch
+}
+
+// A queue is first in, first out. The zero value is ready.
+type queue struct {
+	items []sent
+	head  int
+}
+
+func (q *queue) len() int { return len(q.items) - q.head }
+
+func (q *queue) push(s sent) {
+	if q.head > 64 && q.head*2 > len(q.items) {
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	q.items = append(q.items, s)
+}
+
+func (q *queue) pop() (sent, bool) {
+	if q.len() == 0 {
+		return sent{}, false
+	}
+	s := q.items[q.head]
+	q.items[q.head].path = ""
+	if q.head++; q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+	return s, true
+}
+
+// olderThan reports whether something was sent before a tick and waits still.
+func (q *queue) olderThan(tick int) bool { return q.len() > 0 && q.items[q.head].tick < tick }
+
+// pulse pings while nothing else is sent, and gives a connection up that does not
+// answer. Time is counted in ticks that this process has lived through: one that
+// was stopped for a while finds the answers waiting.
+func (c *conn) pulse() {
+	ticker := time.NewTicker(c.l.timeout() / pingsPerTimeout)
+	defer ticker.Stop()
+	limit := c.l.stallAfter()
+	for {
+		select {
+		case <-ticker.C:
+		case <-c.over:
+			return
+		}
+		if !c.beat(limit) {
+			c.fail(errStalled)
+			return
+		}
+	}
+}
+
+func (c *conn) beat(limit int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// What was sent since the last tick has not lived through a whole one.
+	if oldest := c.tick - limit + 2; c.pending.olderThan(oldest) || c.pings.olderThan(oldest) {
+		return false
+	}
+	c.tick++
+	if !c.busy {
+		f := newFrame(xidPing, opPing)
+		c.pings.push(sent{xid: xidPing, op: opPing, at: time.Now(), tick: c.tick})
+		c.queue(f.frame())
+	}
+	c.busy = false
+	return true
+}
+
+// goodbye ends the session on this connection.
+func (c *conn) goodbye() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue(newFrame(xidGoodbye, opClose).frame())
+}
+
+// Close is the client's way to give a connection up.
+func (c *conn) Close() error {
+	c.fail(errClosed)
+	return nil
+}
+
+// LocalAddr is net.Conn's.
+func (c *conn) LocalAddr() net.Addr { return c.raw.LocalAddr() }
+
+// RemoteAddr is net.Conn's.
+func (c *conn) RemoteAddr() net.Addr { return c.raw.RemoteAddr() }
+
+// The client's deadlines do not count: the handshake's is set in ask, and pulse
+// gives up what does not answer.
+
+// SetDeadline does nothing.
+func (c *conn) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline does nothing.
+func (c *conn) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline does nothing.
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -480,46 +480,66 @@ func TestDefectOneServerIsDialledAfterAPause(t *testing.T) {
 	require.Less(t, best, time.Second)
 }
 
-// counting counts the writes to a socket.
+// counting counts the writes to a socket, and holds them up while the gate is shut.
 type counting struct {
 	net.Conn
+	gate   *sync.RWMutex
 	writes *atomic.Int64
 }
 
 func (c counting) Write(b []byte) (int, error) {
+	c.gate.RLock()
+	defer c.gate.RUnlock()
 	c.writes.Add(1)
 	return c.Conn.Write(b)
 }
 
-// Each request is a system call of its own.
+// Each request is a system call of its own, though many wait for the socket.
 func TestDefectWritesAreNotShared(t *testing.T) {
-	const callers, each = 128, 20
-	var bareWrites, linkWrites atomic.Int64
-	c := bare(t, server.Addrs(), timeout, func(network, addr string, d time.Duration) (net.Conn, error) {
-		raw, err := net.DialTimeout(network, addr, d)
-		return counting{raw, &bareWrites}, err
-	}, nil)
-	l := open(t, link.Config{Servers: server.Addrs(), Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		raw, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return counting{raw, &linkWrites}, err
-	}})
-	load := func(get func() error) {
+	const callers = 128
+	ctx := within(t, 30*time.Second)
+	ask := func(times int, get func() error) (answered func()) {
 		var work sync.WaitGroup
-		for range callers {
+		for range times {
 			work.Go(func() {
-				for range each {
-					if err := get(); err != nil {
-						t.Error(err)
-					}
+				if err := get(); err != nil {
+					t.Error(err)
 				}
 			})
 		}
-		work.Wait()
+		return work.Wait
 	}
-	load(func() error { _, _, err := c.Get("/"); return err })
-	ctx := within(t, 30*time.Second)
-	load(func() error { _, _, err := l.Get(ctx, "/", false); return err })
-	t.Logf("%d requests: bare %d writes, link %d", callers*each, bareWrites.Load(), linkWrites.Load())
-	require.GreaterOrEqual(t, bareWrites.Load(), int64(callers*each))
-	require.Less(t, linkWrites.Load(), int64(callers*each/2))
+
+	var gate sync.RWMutex
+	var writes atomic.Int64
+	c := bare(t, server.Addrs(), 20*time.Second, func(network, addr string, d time.Duration) (net.Conn, error) {
+		raw, err := net.DialTimeout(network, addr, d)
+		return counting{raw, &gate, &writes}, err
+	}, nil)
+	before := writes.Load()
+	gate.Lock()
+	answered := ask(callers, func() error { _, _, err := c.Get("/"); return err })
+	gate.Unlock()
+	answered()
+	require.GreaterOrEqual(t, writes.Load()-before, int64(callers))
+
+	var linkGate sync.RWMutex
+	var linkWrites atomic.Int64
+	proxy := way(t)
+	l := open(t, link.Config{Servers: []string{proxy.Addr()}, SessionTimeout: 20 * time.Second, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		raw, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return counting{raw, &linkGate, &linkWrites}, err
+	}})
+	heal := proxy.Hold() // one request under way: others need not hurry
+	first := ask(1, func() error { _, _, err := l.Get(ctx, "/", false); return err })
+	eventually(t, "it to be under way", func() bool { return l.Unanswered() == 1 })
+	before = linkWrites.Load()
+	linkGate.Lock()
+	answered = ask(callers, func() error { _, _, err := l.Get(ctx, "/", false); return err })
+	eventually(t, "all to be written", func() bool { return l.Unanswered() == callers+1 })
+	linkGate.Unlock()
+	heal()
+	answered()
+	first()
+	require.LessOrEqual(t, linkWrites.Load()-before, int64(5))
 }

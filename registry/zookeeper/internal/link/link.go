@@ -191,7 +191,7 @@ func (l *Link) observe(ev zk.Event) {
 func (l *Link) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	c, err := l.reach(server)
 	if l.ended() {
-		return l.grave(), nil //nolint:nilerr // the error is of no use to a client that is to be buried
+		return l.grave(), nil
 	}
 	if err != nil {
 		return nil, err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -43,11 +41,19 @@ type Options struct {
 	Members int
 	// Limits of a commit; the portable ones when zero, with etcd's own 128 operations.
 	Limits registry.Limits
-	// Tune may change a member's configuration last.
+	// Tune may change a member's configuration last. Not for child processes.
 	Tune func(*embed.Config)
+
+	program string // runs each member in a child process
 }
 
-// An Etcd is a cluster in this process.
+// An etcdServer is one member.
+type etcdServer interface {
+	Endpoint() string
+	Close() error
+}
+
+// An Etcd is a cluster, in this process unless StartEtcdProcess made it.
 type Etcd struct {
 	tb      testing.TB
 	options Options
@@ -57,7 +63,7 @@ type Etcd struct {
 
 	mu      sync.Mutex
 	admin   *clientv3.Client
-	servers []*embedded.Server
+	servers []etcdServer
 	clients []*Client
 	pauses  map[*pause]bool
 	late    sync.WaitGroup
@@ -71,7 +77,7 @@ type pause struct{ heals []func() }
 func StartEtcd(tb testing.TB, o Options) *Etcd {
 	tb.Helper()
 	o.Members = max(o.Members, 1)
-	e := &Etcd{tb: tb, options: o, dir: tb.TempDir(), servers: make([]*embedded.Server, o.Members), pauses: map[*pause]bool{}}
+	e := &Etcd{tb: tb, options: o, dir: tb.TempDir(), servers: make([]etcdServer, o.Members), pauses: map[*pause]bool{}}
 	for range o.Members {
 		addr := freeAddr(tb)
 		p, err := NewProxy(addr)
@@ -106,10 +112,7 @@ func (e *Etcd) startAll() error {
 func (e *Etcd) start(i int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
-	server, err := embedded.Start(ctx, embedded.Config{
-		Dir:  filepath.Join(e.dir, fmt.Sprint("member", i)),
-		Tune: func(c *embed.Config) { e.tune(i, c) },
-	})
+	server, err := e.launch(ctx, i)
 	if err != nil {
 		return err
 	}
@@ -122,27 +125,43 @@ func (e *Etcd) start(i int) error {
 	return nil
 }
 
-func (e *Etcd) tune(i int, c *embed.Config) {
-	tick := tickAlone
-	if len(e.peers) > 1 {
-		tick = tickTogether
+func (e *Etcd) launch(ctx context.Context, i int) (etcdServer, error) {
+	dir := filepath.Join(e.dir, fmt.Sprint("member", i))
+	if e.options.program != "" {
+		return e.startProgram(ctx, i, dir)
 	}
+	return embedded.Start(ctx, embedded.Config{Dir: dir, Tune: func(c *embed.Config) { e.tune(i, c) }})
+}
+
+func (e *Etcd) tune(i int, c *embed.Config) {
+	tick := e.tick()
 	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint((electionIn * tick).Milliseconds()) //nolint:gosec // constants above zero
 	c.UnsafeNoFsync = true
 	if e.options.Limits == (registry.Limits{}) {
 		c.MaxTxnOps, c.MaxRequestBytes = embed.DefaultMaxTxnOps, embed.DefaultMaxRequestBytes
 	}
+	c.Name = fmt.Sprint("m", i)
+	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: e.peers[i]}}
+	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: e.mesh[i].Addr()}}
+	c.InitialCluster = e.initialCluster()
+	if e.options.Tune != nil {
+		e.options.Tune(c)
+	}
+}
+
+func (e *Etcd) tick() time.Duration {
+	if len(e.peers) > 1 {
+		return tickTogether
+	}
+	return tickAlone
+}
+
+func (e *Etcd) initialCluster() string {
 	var cluster []string
 	for n, way := range e.mesh {
 		cluster = append(cluster, fmt.Sprintf("m%d=http://%s", n, way.Addr()))
 	}
-	c.Name = fmt.Sprint("m", i)
-	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: e.peers[i]}}
-	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: e.mesh[i].Addr()}}
-	c.InitialCluster = strings.Join(cluster, ",")
-	if e.options.Tune != nil {
-		e.options.Tune(c)
-	}
+	return strings.Join(cluster, ",")
 }
 
 // renewAdmin connects the bed's own client to where the members are now.
@@ -213,7 +232,7 @@ func (e *Etcd) Client() *Client {
 	return c
 }
 
-func (e *Etcd) server(i int) *embedded.Server {
+func (e *Etcd) server(i int) etcdServer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.servers[i]
@@ -282,23 +301,4 @@ func (e *Etcd) stopAll() error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// freeAddr finds a port that nobody uses now. It is below the ports that systems
-// hand out by themselves (Linux from 32768 on), so that no outgoing connection takes
-// it before the member listens on it, or while the member is being restarted.
-func freeAddr(tb testing.TB) string {
-	tb.Helper()
-	var last error
-	for range 1000 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000))
-		l, err := net.Listen("tcp", addr)
-		if err == nil {
-			_ = l.Close()
-			return addr
-		}
-		last = err
-	}
-	tb.Fatalf("testbed: no free port: %v", last)
-	return ""
 }

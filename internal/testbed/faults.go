@@ -97,11 +97,25 @@ func (e *Etcd) leader() (int, error) {
 
 // leads asks one member alone.
 func leads(ctx context.Context, endpoint string) bool {
+	status := ask(ctx, endpoint)
+	return status.GetLeader() != 0 && status.GetLeader() == status.GetHeader().GetMemberId()
+}
+
+// hasLeader reports whether a member serves in a cluster that can commit.
+func hasLeader(ctx context.Context, endpoint string) bool {
+	return ask(ctx, endpoint).GetLeader() != 0
+}
+
+// ask returns nil when a member does not answer.
+func ask(ctx context.Context, endpoint string) *pb.StatusResponse {
 	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		return false
+		return nil
 	}
 	defer conn.Close()
 	status, err := pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{}, grpc.WaitForReady(true))
-	return err == nil && status.Leader != 0 && status.Leader == status.Header.GetMemberId()
+	if err != nil {
+		return nil
+	}
+	return status
 }

@@ -12,7 +12,7 @@ func (p *Proxy) pump(l *link, way Direction, from, to net.Conn) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if n > 0 && !p.forward(l, way, to, buf[:n]) {
+		if n > 0 && !p.pass(l, way, to, buf[:n]) {
 			break
 		}
 		if err != nil {
@@ -28,6 +28,39 @@ func (p *Proxy) pump(l *link, way Direction, from, to net.Conn) {
 	l.cut()
 	delete(p.links, l)
 	p.changed.Broadcast()
+}
+
+// An inspector understands what passes on one connection.
+type inspector interface {
+	// inspect takes what has arrived, gives what is whole to forward, and returns
+	// false when the connection is over.
+	inspect(way Direction, data []byte, forward func([]byte) bool) bool
+}
+
+func (p *Proxy) pass(l *link, way Direction, to net.Conn, data []byte) bool {
+	forward := func(data []byte) bool { return p.forward(l, way, to, data) }
+	if l.inspector == nil {
+		return forward(data)
+	}
+	return l.inspector.inspect(way, data, forward)
+}
+
+// detach cuts the client off and keeps the connection to the server, which then
+// ends with l.cut alone.
+func (p *Proxy) detach(l *link) {
+	p.mu.Lock()
+	l.detached = true
+	p.mu.Unlock()
+	reset(l.client)
+}
+
+// waitHeld waits while the proxy holds.
+func (p *Proxy) waitHeld(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.held > 0 && !l.isCut() {
+		p.changed.Wait()
+	}
 }
 
 // forward passes one piece of data on, or does to it what the faults say.
@@ -48,6 +81,10 @@ func (p *Proxy) forward(l *link, way Direction, to net.Conn, data []byte) bool {
 		p.mu.Unlock()
 		return true
 	}
+	if l.detached && way == Answers {
+		p.mu.Unlock()
+		return true
+	}
 	delay := p.delay
 	if delay > 0 {
 		p.hits++
@@ -60,7 +97,13 @@ func (p *Proxy) forward(l *link, way Direction, to net.Conn, data []byte) bool {
 		return false
 	}
 	_, err := to.Write(data)
-	return err == nil
+	return err == nil || way == Answers && p.isDetached(l)
+}
+
+func (p *Proxy) isDetached(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return l.detached
 }
 
 // search looks for the needle in what is swallowed. p.mu is held.
@@ -78,7 +121,9 @@ func (p *Proxy) search(data []byte) {
 // A link is one connection through the proxy.
 type link struct {
 	client, server net.Conn
+	inspector      inspector
 	poisoned       bool // it has lost data
+	detached       bool // its client is cut off
 	once           sync.Once
 	done           chan struct{}
 }

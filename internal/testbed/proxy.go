@@ -42,6 +42,9 @@ type Proxy struct {
 	found    chan struct{}
 	linked   chan struct{} // closed at the next connection, when somebody waits for it
 	closed   bool
+
+	// inspect makes the inspector of a new connection; nil: bytes pass as they come.
+	inspect func(*link) inspector
 }
 
 // NewProxy listens on a free port of the loopback interface.
@@ -71,6 +74,13 @@ func (p *Proxy) SetTarget(addr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = addr
+}
+
+// setInspect is for proxies that understand what passes.
+func (p *Proxy) setInspect(inspect func(*link) inspector) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inspect = inspect
 }
 
 // Hits counts the pieces of data and the connections that faults have hit.
@@ -180,10 +190,11 @@ func (p *Proxy) Close() {
 	p.work.Wait()
 }
 
-// cutAll cuts the connections that match. p.mu is held.
+// cutAll cuts the connections that match. One whose client is cut off already
+// ends by itself. p.mu is held.
 func (p *Proxy) cutAll(match func(*link) bool) {
 	for l := range p.links {
-		if match(l) {
+		if match(l) && (!l.detached || p.closed) {
 			p.hits++
 			l.cut()
 			delete(p.links, l)
@@ -228,6 +239,9 @@ func (p *Proxy) connect(client net.Conn) {
 	l := &link{client: client, server: server, done: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.inspect != nil {
+		l.inspector = p.inspect(l)
+	}
 	if p.closed || p.refused > 0 {
 		l.cut()
 		return

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package testbed
+
+import "os/exec"
+
+func detachProcess(*exec.Cmd) {}

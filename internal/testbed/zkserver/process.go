@@ -1,0 +1,129 @@
+package zkserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// processes run as children of the guards, with a class path of jars that are here.
+type processes struct {
+	options   Options
+	label     string // "process Debian"
+	classPath string
+
+	mu        sync.Mutex
+	temporary string
+}
+
+// Where Debian's packages libzookeeper-java and libslf4j-java put their jars; the
+// first names what else it needs in its manifest.
+const (
+	debianServer = "/usr/share/java/zookeeper.jar"
+	debianLog    = "/usr/share/java/slf4j-simple.jar"
+)
+
+// findPackage is the way "process".
+func findPackage(o Options) (host, error) {
+	if err := needs("java", "sh"); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(debianServer); err != nil {
+		return nil, fmt.Errorf("no server of Debian's package zookeeper (or libzookeeper-java): %w", err)
+	}
+	return &processes{options: o, label: "process Debian", classPath: debianServer + ":" + debianLog}, nil
+}
+
+// needs looks for programs.
+func needs(programs ...string) error {
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			return fmt.Errorf("no %s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+func (p *processes) name(version string) string { return p.label + " " + version }
+
+func (p *processes) places(n int) ([]place, error) {
+	const each = 3
+	ports, err := freePorts(each * n)
+	if err != nil {
+		return nil, err
+	}
+	places := make([]place, n)
+	for i := range places {
+		own := ports[each*i : each*(i+1)]
+		places[i] = place{
+			addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(own[0])), listen: "127.0.0.1", clientPort: own[0],
+			peerHost: "127.0.0.1", peerPorts: [2]int{own[1], own[2]},
+		}
+	}
+	return places, nil
+}
+
+func (p *processes) launch(ctx context.Context, i int, at place, env []string) (*member, error) {
+	base := p.options.Dir
+	if base == "" {
+		dir, err := p.temporaryDir()
+		if err != nil {
+			return nil, err
+		}
+		base = dir
+	}
+	cmd := exec.Command("sh", "-c", guardScript, "sh", filepath.Join(base, fmt.Sprint("member", i))) //nolint:gosec // of this package's own making
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(cmd.Env, "ELASTICRON_CP="+p.classPath)
+	return launch(ctx, cmd, at.addr, p.options.Log)
+}
+
+// inMemory is a folder that costs no disk.
+const inMemory = "/dev/shm"
+
+// temporaryDir is the folder of all members. The last guard removes it.
+func (p *processes) temporaryDir() (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.temporary != "" {
+		return p.temporary, nil
+	}
+	const pattern = "elasticron-zookeeper-"
+	dir, err := os.MkdirTemp(inMemory, pattern)
+	if err != nil {
+		dir, err = os.MkdirTemp("", pattern)
+	}
+	p.temporary = dir
+	return dir, err
+}
+
+func (p *processes) partition(context.Context, int) (func() error, error) {
+	return nil, fmt.Errorf("%w: processes share the loopback interface and cannot be parted; containers can (%s=%s)", ErrUnsupported, EnvWay, wayContainer)
+}
+
+func (p *processes) close() error {
+	if p.temporary == "" {
+		return nil
+	}
+	return os.RemoveAll(p.temporary)
+}
+
+// taken marks errors that other ports may cure.
+func taken(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, sign := range []string{"bindexception", "address already in use", "port is already allocated"} {
+		if strings.Contains(strings.ToLower(err.Error()), sign) {
+			return errors.Join(errPortTaken, err)
+		}
+	}
+	return err
+}

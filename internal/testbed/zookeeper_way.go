@@ -1,0 +1,92 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// ways are one client's proxies, one to each member.
+type ways struct{ proxies []*Proxy }
+
+// Addrs are the addresses that the client must use.
+func (w *ways) Addrs() []string {
+	addrs := make([]string, len(w.proxies))
+	for i, p := range w.proxies {
+		addrs[i] = p.Addr()
+	}
+	return addrs
+}
+
+// Proxy is the client's way to member i.
+func (w *ways) Proxy(i int) *Proxy { return w.proxies[i] }
+
+// Busy waits for the client's next request, a heartbeat at least, and returns
+// the way that it took.
+func (w *ways) Busy(ctx context.Context) (*Proxy, error) {
+	since := time.Now()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		for _, p := range w.proxies {
+			if p.lastPassed().After(since) {
+				return p, nil
+			}
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("testbed: the client sends nothing: %w", ctx.Err())
+		}
+	}
+}
+
+// Drop cuts the client's connections once.
+func (w *ways) Drop() {
+	for _, p := range w.proxies {
+		p.Drop()
+	}
+}
+
+// Blackhole swallows the client's traffic with every member.
+func (w *ways) Blackhole(d Direction) (heal func()) {
+	return w.each(func(p *Proxy) func() { return p.Blackhole(d) })
+}
+
+// Refuse keeps the client from connecting to any member.
+func (w *ways) Refuse() (heal func()) { return w.each((*Proxy).Refuse) }
+
+// Hold stops the client's traffic; nothing is lost.
+func (w *ways) Hold() (heal func()) { return w.each((*Proxy).Hold) }
+
+// Delay holds each piece of data back for d, in each direction.
+func (w *ways) Delay(d time.Duration) (heal func()) {
+	return w.each(func(p *Proxy) func() { return p.Delay(d) })
+}
+
+func (w *ways) hits() int {
+	n := 0
+	for _, p := range w.proxies {
+		n += p.Hits()
+	}
+	return n
+}
+
+func (w *ways) each(fault func(*Proxy) func()) (heal func()) {
+	heals := make([]func(), len(w.proxies))
+	for i, p := range w.proxies {
+		heals[i] = fault(p)
+	}
+	return sync.OnceFunc(func() {
+		for _, heal := range heals {
+			heal()
+		}
+	})
+}
+
+func (w *ways) close() {
+	for _, p := range w.proxies {
+		p.Close()
+	}
+}

@@ -1,7 +1,6 @@
 package latch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -12,9 +11,6 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// marker is in the name of every contender.
-const marker = "latch-"
-
 // errVanished: the contender's own node is gone, by somebody else's hand.
 var errVanished = errors.New("contender deleted by somebody else")
 
@@ -22,147 +18,101 @@ var errVanished = errors.New("contender deleted by somebody else")
 type contender struct {
 	session registry.Session
 	spawn   Spawn
+	form    Form
 	dir     string
-	path    string
+	prefix  string // of the paths of its nodes
 	value   []byte
 	watcher registry.Watcher // nil before it is needed
 
-	joined  bool              // its node has been created, for all we know
-	unknown int               // attempts to create it that may still be applied
-	token   registry.Revision // Created of its node, once read
+	known   string   // path, where it is known before the answer
+	nodes   []string // that have been created, for all we know; several after unknown outcomes
+	unknown int      // attempts to create one that may still be applied
+
+	path  string            // of the node that counts
+	place int64             // of path
+	token registry.Revision // Created of path, once read
 }
 
 func newContender(ses registry.Session, dir string, value []byte, spawn Spawn) *contender {
-	return &contender{session: ses, spawn: spawn, dir: dir, path: child(dir, newName()), value: value}
+	return &contender{
+		session: ses, spawn: spawn, form: byCreated{ses}, dir: dir, value: value,
+		prefix: child(dir, "_c_"+uuid.NewString()+"-"+marker), // Curator's form
+	}
 }
-
-// newName follows Curator's form; order is by Created, so the number says nothing.
-func newName() string { return "_c_" + uuid.NewString() + "-" + marker + "0000000000" }
 
 func child(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
 // join creates the node, and the directory when it is missing.
 func (c *contender) join(ctx context.Context) error {
 	var pause pause
-	for {
-		_, err := c.session.Commit(ctx, registry.CreateEphemeral(c.path, c.value))
+	for len(c.nodes) == 0 {
+		path, err := c.form.Join(ctx, c.prefix, c.value)
 		switch {
 		case err == nil:
-			c.joined = true
-			return nil
-		case errors.Is(err, registry.ErrExists) && c.unknown > 0:
+			c.nodes = append(c.nodes, path)
+		case errors.Is(err, registry.ErrExists) && c.known != "":
 			c.unknown--
-			c.joined = true
-			return nil
+			c.nodes = append(c.nodes, path)
 		case errors.Is(err, registry.ErrUncertain):
 			c.unknown++
+			c.known = path
+			if err := c.look(ctx); err != nil {
+				return err
+			}
 		case errors.Is(err, registry.ErrNoParent):
 			err = registry.EnsurePath(ctx, c.session, c.dir)
+		}
+		if len(c.nodes) > 0 {
+			break
 		}
 		if err := pause.beforeRetry(ctx, c.session, err); err != nil {
 			return err
 		}
 	}
+	return c.choose(c.nodes[0])
 }
 
-// wait returns once the contender is the first of all. With try it fails with
-// ErrHeld instead of waiting.
-func (c *contender) wait(ctx context.Context, try bool) error {
-	names, err := c.contenders(ctx)
-	if err != nil {
+// look finds the nodes of attempts whose outcome was unknown and whose path is,
+// among the children.
+func (c *contender) look(ctx context.Context) error {
+	if c.known != "" {
+		return nil // the next attempt tells
+	}
+	settled := c.form.Settle(ctx)
+	if err := c.session.Sync(ctx); err != nil {
 		return err
 	}
-	ahead, err := c.ahead(ctx, names)
-	for err == nil && len(ahead) > 0 {
-		if try {
-			return registry.ErrHeld
-		}
-		if err = c.awaitGone(ctx, ahead[len(ahead)-1]); err == nil {
-			ahead, err = c.ahead(ctx, paths(ahead))
-		}
-	}
-	return err
-}
-
-// contenders lists the paths of all contenders of the directory.
-func (c *contender) contenders(ctx context.Context) ([]string, error) {
 	names, err := c.session.Children(ctx, c.dir)
-	if errors.Is(err, registry.ErrNotFound) {
-		return nil, errVanished
+	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+		return err
 	}
-	if err != nil {
-		return nil, err
-	}
-	var found []string
 	for _, name := range names {
-		if strings.Contains(name, marker) {
-			found = append(found, child(c.dir, name))
-		}
+		c.recognize(child(c.dir, name))
 	}
-	return found, nil
+	if settled {
+		c.unknown = 0
+	}
+	return nil
 }
 
-// ahead reads the contender's own node, and returns those of others that were
-// created before it, in order. Others cannot come before it any more, so it
-// is enough to ask about those that were ahead the last time.
-func (c *contender) ahead(ctx context.Context, others []string) ([]registry.Node, error) {
-	ask := []string{c.path}
-	for _, path := range others {
-		if path != c.path {
-			ask = append(ask, path)
-		}
+// recognize reports whether the node is the contender's own. One that it has not
+// heard of comes from an attempt of unknown outcome.
+func (c *contender) recognize(path string) bool {
+	if !strings.HasPrefix(path, c.prefix) {
+		return false
 	}
-	nodes, err := c.session.Get(ctx, ask...)
-	if err != nil {
-		return nil, err
+	if !slices.Contains(c.nodes, path) {
+		c.nodes = append(c.nodes, path)
+		c.unknown = max(c.unknown-1, 0)
 	}
-	own := nodes[0]
-	if !own.Exists() || (c.token != 0 && c.token != own.Created) {
-		return nil, errVanished
-	}
-	c.token = own.Created
-	before := slices.DeleteFunc(nodes[1:], func(n registry.Node) bool { return !n.Exists() || compare(n, own) > 0 })
-	slices.SortFunc(before, compare)
-	return before, nil
+	return true
 }
 
-// compare orders contenders; those of one commit by path.
-func compare(a, b registry.Node) int {
-	return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(a.Path, b.Path))
-}
-
-func paths(nodes []registry.Node) []string {
-	all := make([]string, len(nodes))
-	for i, n := range nodes {
-		all[i] = n.Path
-	}
-	return all
-}
-
-// awaitGone waits until the node is gone, or the contender's own.
-func (c *contender) awaitGone(ctx context.Context, n registry.Node) error {
-	if err := c.watchSelf(ctx); err != nil {
-		return err
-	}
-	if err := c.watcher.Add(n.Path, registry.Self); err != nil {
-		return err
-	}
-	defer c.watcher.Remove(n.Path, registry.Self)
-	for {
-		events, err := c.watcher.Next(ctx)
-		if err != nil {
-			return err
-		}
-		for _, ev := range events {
-			switch {
-			case ev.Synced:
-			case ev.Path == c.path && !ev.Node.Exists():
-				return errVanished
-			case ev.Path == n.Path && ev.Node.Created != n.Created:
-				return nil
-			}
-		}
-	}
+// choose makes the node at path the one that counts.
+func (c *contender) choose(path string) error {
+	place, _, err := c.form.Place(path[strings.LastIndexByte(path, '/')+1:])
+	c.path, c.place = path, place
+	return err
 }
 
 // watchSelf makes the watcher and lets it follow the contender's own node.
@@ -178,75 +128,37 @@ func (c *contender) watchSelf(ctx context.Context) error {
 	return w.Add(c.path, registry.Self)
 }
 
-// mayExist reports whether the node exists or may come to.
-func (c *contender) mayExist() bool { return c.joined || c.unknown > 0 }
-
-// leave removes the contender in the background, as long as the session lives,
-// and returns a channel that is closed when its node is gone.
-func (c *contender) leave() *departure {
-	d := &departure{gone: make(chan struct{})}
-	if c.watcher != nil {
-		_ = c.watcher.Close() // frees; it cannot matter any more
+// awaitGone waits until the node is gone, or the contender's own.
+func (c *contender) awaitGone(ctx context.Context, r rival) error {
+	if err := c.watchSelf(ctx); err != nil {
+		return err
 	}
-	if !c.mayExist() {
-		close(d.gone)
-		return d
+	if err := addUntilGone(c.watcher, r.path); err != nil {
+		return err
 	}
-	c.spawn(func(ctx context.Context) {
-		deleted, err := c.remove(ctx)
-		d.err = err
-		close(d.gone)
-		if deleted && !c.joined {
-			c.unknown--
-		}
-		if err == nil && c.unknown > 0 {
-			c.removeLatecomers(ctx)
-		}
-	})
-	return d
-}
-
-// remove deletes the node and reports whether this very commit did.
-func (c *contender) remove(ctx context.Context) (deleted bool, err error) {
-	var pause pause
+	defer c.watcher.Remove(r.path, registry.Self)
 	for {
-		_, err := c.session.Commit(ctx, registry.Delete(c.path, registry.AnyVersion))
-		if err == nil || errors.Is(err, registry.ErrNotFound) {
-			return err == nil, nil
-		}
-		if err := pause.beforeRetry(ctx, c.session, err); err != nil {
-			return false, err
-		}
-	}
-}
-
-// removeLatecomers deletes the node each time an old attempt to create it is
-// applied after all.
-func (c *contender) removeLatecomers(ctx context.Context) {
-	w, err := c.session.Watch(ctx)
-	if err != nil {
-		return // the session has ended
-	}
-	defer w.Close()
-	if err := w.Add(c.path, registry.Self); err != nil {
-		return
-	}
-	for c.unknown > 0 {
-		events, err := w.Next(ctx)
+		events, err := c.watcher.Next(ctx)
 		if err != nil {
-			return
+			return err
 		}
 		for _, ev := range events {
-			if !ev.Node.Exists() {
-				continue
-			}
-			deleted, err := c.remove(ctx)
-			if err != nil {
-				return
-			}
-			if deleted {
-				c.unknown--
+			switch {
+			case ev.Synced:
+			case ev.Path == c.path && !ev.Node.Exists():
+				return errVanished
+			case ev.Path == r.path && r.created == 0 && ev.Node.Exists():
+				r.created = ev.Node.Created
+			case ev.Path == r.path && (!ev.Node.Exists() || ev.Node.Created != r.created):
+				return nil
 			}
 		}
 	}
+}
+
+func addUntilGone(w registry.Watcher, path string) error {
+	if w, ok := w.(EndWatcher); ok {
+		return w.AddUntilGone(path)
+	}
+	return w.Add(path, registry.Self)
 }

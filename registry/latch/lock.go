@@ -17,12 +17,15 @@ type Spawn func(fn func(ctx context.Context))
 
 // Acquire is Session.Lock, or with try Session.TryLock, for ses. It needs of ses
 // Get, Children, Sync, Commit and Watch as the contract has them.
-func Acquire(ctx context.Context, ses registry.Session, dir string, value []byte, try bool, spawn Spawn) (registry.Lock, error) {
+func Acquire(ctx context.Context, ses registry.Session, dir string, value []byte, try bool, spawn Spawn, opts ...Option) (registry.Lock, error) {
 	if err := registry.ValidatePath(dir); err != nil {
 		return nil, err
 	}
 	for {
 		c := newContender(ses, dir, value, spawn)
+		for _, opt := range opts {
+			opt(c)
+		}
 		err := c.acquire(ctx, try)
 		if err == nil {
 			return newLock(c), nil
@@ -72,7 +75,7 @@ func (c *contender) lookIfHeld(ctx context.Context) error {
 }
 
 func (c *contender) looksFree(ctx context.Context) (bool, error) {
-	found, err := c.contenders(ctx)
+	found, err := c.list(ctx)
 	if errors.Is(err, errVanished) {
 		return true, nil
 	}
@@ -83,7 +86,7 @@ func (c *contender) looksFree(ctx context.Context) (bool, error) {
 type lock struct {
 	contender *contender
 	token     registry.Revision
-	tainted   bool // an old attempt to create the node may still be applied
+	tainted   bool // other nodes of the contender are there, or may come
 	lost      chan struct{}
 	loseOnce  sync.Once
 	leaveOnce sync.Once
@@ -93,7 +96,7 @@ type lock struct {
 var _ registry.Lock = (*lock)(nil)
 
 func newLock(c *contender) *lock {
-	l := &lock{contender: c, token: c.token, tainted: c.unknown > 0, lost: make(chan struct{})}
+	l := &lock{contender: c, token: c.token, tainted: c.untidy(), lost: make(chan struct{})}
 	c.spawn(l.guard)
 	return l
 }
@@ -131,27 +134,11 @@ func (l *lock) guard(ctx context.Context) {
 			if !ev.Synced && ev.Path == l.contender.path && ev.Node.Created != l.token {
 				l.lose()
 				if l.tainted {
-					l.leave() // watches that it does not come back
+					l.leave() // removes the others, and watches that none comes back
 				}
 				return
 			}
 		}
-	}
-}
-
-// A departure is a contender's way out of the queue.
-type departure struct {
-	gone chan struct{}
-	err  error // once gone is closed
-}
-
-// wait returns when the contender has left. When ctx ends first the removal goes on.
-func (d *departure) wait(ctx context.Context) error {
-	select {
-	case <-d.gone:
-		return d.err
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -63,7 +63,7 @@ func TestFairAndExclusive(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	bubble(t, func(t *testing.T, w world) {
+	namedBubble(t, func(t *testing.T, w world) {
 		ctx := context.Background()
 		_, before := w.dial()
 		release(t, w.lock(before)) // makes the directory
@@ -105,7 +105,7 @@ func TestRequests(t *testing.T) {
 
 // A release wakes one contender, however many wait.
 func TestNoHerd(t *testing.T) {
-	bubble(t, func(t *testing.T, w world) {
+	namedBubble(t, func(t *testing.T, w world) {
 		lock := w.lock(w.session())
 		first := w.begin(w.session())
 		for range 20 {

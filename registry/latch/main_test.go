@@ -28,12 +28,37 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // package latch, as those of every adapter that has no wire form of its own.
 type world struct {
 	*memory.Server
-	t *testing.T
+	t       *testing.T
+	numbers *numbering // nil: the server numbers no nodes
 }
 
+// bubble runs test with nodes that the latch names itself, and with nodes that
+// the server numbers.
 func bubble(t *testing.T, test func(t *testing.T, w world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, world{memory.NewServer(memory.Config{}), t}) })
+	t.Run("named", func(t *testing.T) { namedBubble(t, test) })
+	t.Run("numbered", func(t *testing.T) { numberedBubble(t, test) })
+}
+
+func namedBubble(t *testing.T, test func(t *testing.T, w world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, world{memory.NewServer(memory.Config{}), t, nil}) })
+}
+
+func numberedBubble(t *testing.T, test func(t *testing.T, w world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, world{memory.NewServer(memory.Config{}), t, &numbering{shown: map[string]string{}, stored: map[string]string{}}})
+	})
+}
+
+// open returns a session that queues up in the world's form.
+func (w world) open(ctx context.Context, reg registry.Registry) (registry.Session, error) {
+	ses, err := reg.Open(ctx)
+	if err != nil || w.numbers == nil {
+		return ses, err
+	}
+	return w.numbers.session(ses), nil
 }
 
 // dial returns a client of its own with one session.
@@ -41,7 +66,7 @@ func (w world) dial() (*memory.Registry, registry.Session) {
 	w.t.Helper()
 	reg := w.Registry("test")
 	w.t.Cleanup(func() { require.NoError(w.t, reg.Close()) })
-	ses, err := reg.Open(context.Background())
+	ses, err := w.open(context.Background(), reg)
 	require.NoError(w.t, err)
 	return reg, ses
 }

@@ -209,7 +209,7 @@ func TestCancelWhileCreating(t *testing.T) {
 		"answer lost": memory.AnswerLost, "request lost": memory.RequestLost, "late": memory.AppliedLate(3 * time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, w world) {
+			namedBubble(t, func(t *testing.T, w world) {
 				release(t, w.lock(w.session()))
 				reg, ses := w.dial()
 				ctx, cancel := context.WithCancel(context.Background())
@@ -236,7 +236,7 @@ func TestCancelWhileCreating(t *testing.T) {
 
 // Once settled, an unknown outcome costs nothing any more.
 func TestSettledCreateIsNotWatched(t *testing.T) {
-	bubble(t, func(t *testing.T, w world) {
+	namedBubble(t, func(t *testing.T, w world) {
 		release(t, w.lock(w.session()))
 		reg, ses := w.dial()
 		w.fates(registry.OpCreateEphemeral, memory.AnswerLost)

@@ -2,26 +2,21 @@ package etcd
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/settings"
 )
 
 const (
 	defaultSessionTimeout = 6 * time.Second
 	defaultDialTimeout    = 5 * time.Second
 	defaultPort           = "2379"
-
-	// reserved is the namespace below which Elasticron keeps its own state.
-	reserved = "elasticron"
 )
 
 // Config says how to reach an etcd cluster and how its sessions live. The zero
@@ -111,27 +106,22 @@ func (c Config) check() error {
 		return fmt.Errorf("dial timeout %v is negative; give a positive duration", c.DialTimeout)
 	case c.Limits.MaxOps < 0, c.Limits.MaxBytes < 0, c.Limits.MaxValue < 0:
 		return fmt.Errorf("limits %+v are negative; leave a field at zero for the portable limit", c.Limits)
-	case (c.CertFile == "") != (c.KeyFile == ""):
-		return errors.New("a certificate needs its key; give both the cert and the key file")
-	case c.Username == "" && (c.Password != "" || c.PasswordFile != ""):
-		return errors.New("a password without a username; give the username too")
-	case c.Username != "" && c.Password == "" && c.PasswordFile == "":
-		return errors.New("a username without a password; give one in a file or in " + passwordEnv)
 	}
-	return checkNamespace(c.Namespace)
+	if err := c.certificates().Check(); err != nil {
+		return err
+	}
+	if err := c.login().Check(passwordEnv); err != nil {
+		return err
+	}
+	return settings.Namespace(c.Namespace, "etcd://host:2379/shop")
 }
 
-func checkNamespace(ns string) error {
-	switch first, _, _ := strings.Cut(ns, "/"); {
-	case ns == "":
-		return errors.New("no namespace; name one, for example etcd://host:2379/shop")
-	case first == reserved:
-		return fmt.Errorf("namespace %q is reserved for Elasticron's own state; choose another name", ns)
-	}
-	if err := registry.ValidatePath("/" + ns); err != nil {
-		return fmt.Errorf("namespace %q cannot be a path: %w", ns, err)
-	}
-	return nil
+func (c Config) login() settings.Login {
+	return settings.Login{Username: c.Username, Password: c.Password, PasswordFile: c.PasswordFile}
+}
+
+func (c Config) certificates() settings.Certificates {
+	return settings.Certificates{CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile}
 }
 
 func completeEndpoint(ep string) (string, error) {
@@ -144,64 +134,20 @@ func completeEndpoint(ep string) (string, error) {
 	default:
 		return "", fmt.Errorf("endpoint %q has the scheme %q; write host:port, http://host:port or https://host:port", ep, scheme)
 	}
-	if host == "" || strings.ContainsAny(host, "/@ ") {
-		return "", fmt.Errorf("endpoint %q is not host:port", ep)
+	host, err := settings.Address{Noun: "endpoint", Given: ep, Host: host}.Complete(defaultPort)
+	if err != nil || !found {
+		return host, err
 	}
-	name, port, err := net.SplitHostPort(host)
-	if err != nil {
-		name, port = strings.Trim(host, "[]"), defaultPort
-		if strings.Contains(name, ":") && host == name {
-			return "", fmt.Errorf("endpoint %q is not host:port; write an IPv6 address in brackets", ep)
-		}
-	}
-	if name == "" || port == "" {
-		return "", fmt.Errorf("endpoint %q is not host:port", ep)
-	}
-	host = net.JoinHostPort(name, port)
-	if found {
-		return scheme + "://" + host, nil
-	}
-	return host, nil
+	return scheme + "://" + host, nil
 }
 
 // completeSecrets reads the files that Config names.
-func (c *Config) completeSecrets() error {
-	if c.Password == "" && c.PasswordFile != "" {
-		raw, err := os.ReadFile(c.PasswordFile)
-		if err != nil {
-			return fmt.Errorf("password file: %w", err)
-		}
-		if c.Password = strings.TrimRight(string(raw), "\r\n"); c.Password == "" {
-			return fmt.Errorf("password file %s is empty", c.PasswordFile)
-		}
+func (c *Config) completeSecrets() (err error) {
+	if c.Password, err = c.login().Resolve(); err != nil {
+		return err
 	}
-	if c.TLS != nil {
-		c.TLS = c.TLS.Clone()
-	}
-	if c.CAFile == "" && c.CertFile == "" {
-		return nil
-	}
-	if c.TLS == nil {
-		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return fmt.Errorf("CA file: %w", err)
-		}
-		c.TLS.RootCAs = x509.NewCertPool()
-		if !c.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("CA file %s holds no certificate in PEM form", c.CAFile)
-		}
-	}
-	if c.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-		if err != nil {
-			return fmt.Errorf("certificate %s with key %s: %w", c.CertFile, c.KeyFile, err)
-		}
-		c.TLS.Certificates = []tls.Certificate{cert}
-	}
-	return nil
+	c.TLS, err = c.certificates().Resolve(c.TLS)
+	return err
 }
 
 // leaseSeconds is the session timeout as etcd counts it.

@@ -16,9 +16,9 @@
 // ports needs one at its last host). Settings
 // follow as ?name=value&name=value: session-timeout and dial-timeout (durations),
 // tls=true, ca, cert and key (PEM files; any of them switches TLS on), username,
-// password-file, max-ops and max-bytes. Login by environment:
-// ELASTICRON_ETCD_USERNAME, ELASTICRON_ETCD_PASSWORD. A password in the URL is
-// refused. Several IPv6 addresses do not fit a URL; use Config.
+// password-file, password-env (the name of an environment variable), max-ops and
+// max-bytes. Login by environment: ELASTICRON_ETCD_USERNAME,
+// ELASTICRON_ETCD_PASSWORD. A password in the URL is refused. Several IPv6 addresses do not fit a URL; use Config.
 //
 // # Keys
 //

@@ -80,9 +80,9 @@ func (w *watcher) takeEvents(t *target, resp *pb.WatchResponse) {
 		switch {
 		case !ok:
 		case ev.Type == mvccpb.Event_DELETE:
-			w.queue.put(t, registry.Node{Path: path})
+			w.queue.Put(&t.Target, registry.Node{Path: path})
 		default:
-			w.queue.put(t, w.s.node(path, ev.Kv))
+			w.queue.Put(&t.Target, w.s.node(path, ev.Kv))
 		}
 	}
 	t.rev = last

@@ -159,10 +159,10 @@ func create(r *pb.WatchCreateRequest) *pb.WatchRequest {
 }
 
 func (t *target) keys() (from, to []byte) {
-	if t.scope == registry.Self {
-		return []byte(nodeKey(t.path)), nil
+	if t.Scope == registry.Self {
+		return []byte(nodeKey(t.Path)), nil
 	}
-	first, end := childRange(t.path)
+	first, end := childRange(t.Path)
 	return []byte(first), []byte(end)
 }
 
@@ -239,28 +239,28 @@ func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
 			continue
 		}
 		present[path] = true
-		if e := t.nodes[path]; e == nil || e.node.Modified < registry.Revision(kv.ModRevision) {
-			w.queue.put(t, w.s.node(path, kv))
+		if last, known := t.Last(path); !known || last.Modified < registry.Revision(kv.ModRevision) {
+			w.queue.Put(&t.Target, w.s.node(path, kv))
 		}
 	}
-	for path, e := range t.nodes {
-		if !present[path] && e.node.Exists() {
-			w.queue.put(t, registry.Node{Path: path})
+	for n := range t.All() {
+		if !present[n.Path] && n.Exists() {
+			w.queue.Put(&t.Target, registry.Node{Path: n.Path})
 		}
 	}
-	if t.scope == registry.Self && len(kvs) == 0 && !t.synced {
-		w.queue.put(t, registry.Node{Path: t.path})
+	if t.Scope == registry.Self && len(kvs) == 0 && !t.synced {
+		w.queue.Put(&t.Target, registry.Node{Path: t.Path})
 	}
 	if !t.synced {
 		t.synced = true
-		w.queue.synced(t)
+		w.queue.Synced(&t.Target)
 	}
 	t.rev = rev
 	w.announce()
 }
 
 func (w *watcher) announce() {
-	if !w.queue.empty() || len(w.refused) > 0 {
+	if w.queue.Len() > 0 || len(w.refused) > 0 {
 		signal(w.wake)
 	}
 }
@@ -268,7 +268,7 @@ func (w *watcher) announce() {
 // refuse gives a target up; Next says so once.
 func (w *watcher) refuse(t *target, err error) {
 	w.drop(t)
-	w.refused = append(w.refused, fmt.Errorf("watch %s (%s): %w", t.path, t.scope, err))
+	w.refused = append(w.refused, fmt.Errorf("watch %s (%s): %w", t.Path, t.Scope, err))
 	signal(w.wake)
 }
 

@@ -2,16 +2,11 @@ package etcd
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net/url"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/settings"
 )
 
 const (
@@ -33,101 +28,34 @@ func init() {
 	})
 }
 
-// settings are the parameters of a URL.
-var settings = map[string]func(c *Config, value string) error{
-	"session-timeout": func(c *Config, v string) error { return setDuration(&c.SessionTimeout, v) },
-	"dial-timeout":    func(c *Config, v string) error { return setDuration(&c.DialTimeout, v) },
-	"max-ops":         func(c *Config, v string) error { return setCount(&c.Limits.MaxOps, v) },
-	"max-bytes":       func(c *Config, v string) error { return setCount(&c.Limits.MaxBytes, v) },
-	"username":        func(c *Config, v string) error { c.Username = v; return nil },
-	"password-file":   func(c *Config, v string) error { c.PasswordFile = v; return nil },
-	"ca":              func(c *Config, v string) error { c.CAFile = v; return nil },
-	"cert":            func(c *Config, v string) error { c.CertFile = v; return nil },
-	"key":             func(c *Config, v string) error { c.KeyFile = v; return nil },
-	"tls":             setTLS,
+// parameters are the settings of a URL.
+var parameters = settings.Table[Config]{
+	"session-timeout": func(c *Config, v string) error { return settings.Duration(&c.SessionTimeout, v) },
+	"dial-timeout":    func(c *Config, v string) error { return settings.Duration(&c.DialTimeout, v) },
+	"max-ops":         func(c *Config, v string) error { return settings.Count(&c.Limits.MaxOps, v) },
+	"max-bytes":       func(c *Config, v string) error { return settings.Count(&c.Limits.MaxBytes, v) },
+	"username":        func(c *Config, v string) error { return settings.Text(&c.Username, v) },
+	"password-file":   func(c *Config, v string) error { return settings.Text(&c.PasswordFile, v) },
+	"password-env":    func(c *Config, v string) error { return settings.Secret(&c.Password, v) },
+	"ca":              func(c *Config, v string) error { return settings.Text(&c.CAFile, v) },
+	"cert":            func(c *Config, v string) error { return settings.Text(&c.CertFile, v) },
+	"key":             func(c *Config, v string) error { return settings.Text(&c.KeyFile, v) },
+	"tls":             func(c *Config, v string) error { return settings.TLS(&c.TLS, v) },
 }
 
-// parseURL reads etcd://host:port,host:port/namespace?setting=value.
-func parseURL(u *url.URL) (Config, error) {
-	cfg := Config{Namespace: strings.Trim(u.Path, "/")}
-	if u.Opaque != "" {
-		return cfg, fmt.Errorf("%s: is not followed by //; write etcd://host:port/namespace", u.Scheme)
+// parseURL reads etcd://host:port,host:port/namespace?setting=value. What it
+// leaves open of the login comes from the environment.
+func parseURL(u *url.URL) (cfg Config, err error) {
+	if cfg.Endpoints, cfg.Namespace, err = settings.Split(u); err != nil {
+		return cfg, err
 	}
-	if u.Fragment != "" {
-		return cfg, fmt.Errorf("the URL has a fragment (#…); write etcd://host:port/namespace")
-	}
-	if u.Host != "" {
-		cfg.Endpoints = strings.Split(u.Host, ",")
-	}
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return cfg, fmt.Errorf("the URL's settings cannot be read; write ?name=value&name=value")
-	}
-	for name, values := range query {
-		set, known := settings[name]
-		switch {
-		case name == "password":
-			return cfg, fmt.Errorf("a password does not belong in a URL; use password-file or %s", passwordEnv)
-		case !known:
-			return cfg, fmt.Errorf("unknown setting %q; known: %s", name, strings.Join(settingNames(), " "))
-		case len(values) > 1:
-			return cfg, fmt.Errorf("setting %q occurs %d times", name, len(values))
-		}
-		if err := set(&cfg, values[0]); err != nil {
-			return cfg, fmt.Errorf("setting %s=%q: %w", name, values[0], err)
-		}
+	if err := parameters.Apply(&cfg, u.RawQuery, passwordEnv); err != nil {
+		return cfg, err
 	}
 	if cfg.Limits.MaxBytes > 0 {
 		cfg.Limits.MaxValue = min(cfg.Limits.MaxBytes, max(registry.PortableLimits().MaxValue, cfg.Limits.MaxBytes/2))
 	}
-	fromEnvironment(&cfg)
+	login := cfg.login().FromEnvironment(usernameEnv, passwordEnv)
+	cfg.Username, cfg.Password = login.Username, login.Password
 	return cfg, nil
-}
-
-// fromEnvironment fills in the login that the URL leaves open.
-func fromEnvironment(c *Config) {
-	if c.Username == "" {
-		c.Username = os.Getenv(usernameEnv)
-	}
-	if c.Username != "" && c.PasswordFile == "" {
-		c.Password = os.Getenv(passwordEnv)
-	}
-}
-
-func setTLS(c *Config, v string) error {
-	on, err := strconv.ParseBool(v)
-	if err != nil {
-		return fmt.Errorf("not true or false")
-	}
-	if on {
-		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	return nil
-}
-
-func setDuration(d *time.Duration, v string) error {
-	parsed, err := time.ParseDuration(v)
-	if err != nil || parsed <= 0 {
-		return fmt.Errorf("not a positive duration such as 6s")
-	}
-	*d = parsed
-	return nil
-}
-
-func setCount(n *int, v string) error {
-	parsed, err := strconv.Atoi(v)
-	if err != nil || parsed <= 0 {
-		return fmt.Errorf("not a positive number")
-	}
-	*n = parsed
-	return nil
-}
-
-func settingNames() []string {
-	names := make([]string, 0, len(settings))
-	for name := range settings {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

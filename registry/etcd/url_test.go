@@ -100,7 +100,7 @@ func TestBadURL(t *testing.T) {
 		"etcd://a/shop/../x":                   `etcd: invalid request: namespace "shop/../x" cannot be a path: invalid request: path "/shop/../x" has a segment ".."`,
 		"etcd://a,,b/shop":                     `etcd: invalid request: endpoint "" is not host:port`,
 		"etcd://a/shop#x":                      `etcd: invalid request: the URL has a fragment (#…); write etcd://host:port/namespace`,
-		"etcd://a/shop?timeout=3s":             `etcd: invalid request: unknown setting "timeout"; known: ca cert dial-timeout key max-bytes max-ops password-file session-timeout tls username`,
+		"etcd://a/shop?timeout=3s":             `etcd: invalid request: unknown setting "timeout"; known: ca cert dial-timeout key max-bytes max-ops password-env password-file session-timeout tls username`,
 		"etcd://a/shop?password=x":             `etcd: invalid request: a password does not belong in a URL; use password-file or ELASTICRON_ETCD_PASSWORD`,
 		"etcd://a/shop?session-timeout=":       `etcd: invalid request: setting session-timeout="": not a positive duration such as 6s`,
 		"etcd://a/shop?session-timeout=6":      `etcd: invalid request: setting session-timeout="6": not a positive duration such as 6s`,

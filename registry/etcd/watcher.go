@@ -1,12 +1,12 @@
 package etcd
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"sync"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/pending"
 )
 
 // A watcher serves any number of targets with one stream and two goroutines:
@@ -24,10 +24,10 @@ type watcher struct {
 
 	mu      sync.Mutex
 	closed  bool
-	targets map[targetKey]*target
+	targets map[pending.Key]*target
 	byID    map[int64]*target
 	lastID  int64
-	queue   queue
+	queue   pending.Queue
 	refused []error // of targets that the service denies
 
 	pinged  bool // a sign of life is asked for and has not come
@@ -39,22 +39,16 @@ type watcher struct {
 	inOrder  []int64   // watches asked for and not confirmed, in order
 }
 
-type targetKey struct {
-	path  string
-	scope registry.Scope
-}
-
-// A target is one path and scope.
+// A target is one path and scope, and its watch.
 type target struct {
-	targetKey
+	pending.Target
+
 	id      int64 // of its watch on the present stream
 	rev     int64 // everything up to it has been taken in
 	synced  bool  // the initial state is in the queue
 	removed bool
-	alone   bool          // read by itself: another of its batch, or it, was denied
-	mark    *list.Element // its Synced, while queued
-	parts   []event       // of a revision that came in fragments
-	nodes   map[string]*entry
+	alone   bool    // read by itself: another of its batch, or it, was denied
+	parts   []event // of a revision that came in fragments
 }
 
 // Watch returns a watcher with no targets; it sends nothing yet.
@@ -64,9 +58,8 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 	}
 	w := &watcher{
 		s: s, ended: make(chan struct{}), wake: make(chan struct{}, 1), feed: make(chan struct{}, 1),
-		targets: map[targetKey]*target{}, byID: map[int64]*target{},
+		targets: map[pending.Key]*target{}, byID: map[int64]*target{},
 	}
-	w.queue.init()
 	w.ctx, w.cancel = context.WithCancel(s.life)
 	if !s.join(w.run) {
 		w.cancel()
@@ -87,11 +80,11 @@ func (w *watcher) Add(path string, scope registry.Scope) error {
 	if err := w.over(); err != nil {
 		return err
 	}
-	key := targetKey{path, scope}
+	key := pending.Key{Path: path, Scope: scope}
 	if w.targets[key] != nil {
 		return nil
 	}
-	t := &target{targetKey: key}
+	t := &target{Target: pending.Target{Key: key}}
 	w.targets[key] = t
 	w.unread = append(w.unread, t)
 	signal(w.feed)
@@ -101,7 +94,7 @@ func (w *watcher) Add(path string, scope registry.Scope) error {
 func (w *watcher) Remove(path string, scope registry.Scope) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t := w.targets[targetKey{path, scope}]; t != nil {
+	if t := w.targets[pending.Key{Path: path, Scope: scope}]; t != nil {
 		w.drop(t)
 		signal(w.feed)
 	}
@@ -110,13 +103,13 @@ func (w *watcher) Remove(path string, scope registry.Scope) {
 // drop forgets a target and what was queued for it. w.mu is held.
 func (w *watcher) drop(t *target) {
 	t.removed = true
-	delete(w.targets, t.targetKey)
+	delete(w.targets, t.Key)
 	if t.id != 0 {
 		delete(w.byID, t.id)
 		w.canceled = append(w.canceled, t.id)
 		t.id = 0
 	}
-	w.queue.drop(t)
+	w.queue.Drop(&t.Target)
 }
 
 // maxEvents bounds what one Next returns.
@@ -151,7 +144,7 @@ func (w *watcher) take() ([]registry.Event, error) {
 		w.refused = w.refused[1:]
 		return nil, err
 	}
-	return w.queue.take(maxEvents), nil
+	return w.queue.Take(maxEvents), nil
 }
 
 // over reports why nothing more can come. w.mu is held.
@@ -165,9 +158,9 @@ func (w *watcher) over() error {
 func (w *watcher) Close() error {
 	w.mu.Lock()
 	w.closed = true
-	w.targets, w.byID = map[targetKey]*target{}, map[int64]*target{}
+	w.targets, w.byID = map[pending.Key]*target{}, map[int64]*target{}
 	w.unread, w.unsent, w.refused = nil, nil, nil
-	w.queue.init()
+	w.queue.Clear()
 	w.mu.Unlock()
 	w.cancel()
 	<-w.ended

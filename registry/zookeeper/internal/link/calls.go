@@ -148,7 +148,17 @@ func write[T any](ctx context.Context, l *Link, f func() (T, error)) (T, error) 
 	if lost := l.Err(); lost != nil {
 		return zero, fmt.Errorf("zookeeper: %w: %w (%w)", registry.ErrUncertain, lost, err)
 	}
-	return zero, fmt.Errorf("zookeeper: %w: %w", registry.ErrUncertain, err)
+	return zero, fmt.Errorf("zookeeper: %w: %w%s", registry.ErrUncertain, err, l.whyBroken(err))
+}
+
+// whyBroken adds to the client's "connection closed" what the Link knows of it.
+func (l *Link) whyBroken(err error) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !errors.Is(err, zk.ErrConnectionClosed) || l.broke == nil {
+		return ""
+	}
+	return " (" + l.broke.Error() + ")"
 }
 
 // await returns nil once there is a connection. Nothing has been sent when it fails.

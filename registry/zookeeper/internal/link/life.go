@@ -71,6 +71,7 @@ func (l *Link) offline(c *conn, reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.servers.failed(c.server, reason)
+	l.broke = fmt.Errorf("%s: %w", c.server, reason)
 	if l.current != c {
 		return
 	}

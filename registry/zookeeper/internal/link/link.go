@@ -77,6 +77,7 @@ type Link struct {
 	up       chan struct{} // closed while there is a connection with the session on it
 	conn     *conn         // the latest that was dialled
 	current  *conn         // the latest on which the session was confirmed
+	broke    error         // why the latest connection ended
 	probed   bool          // a server has shown that it is new enough
 	fatal    error         // why no session can ever be had: Open fails with it
 

@@ -1,0 +1,23 @@
+// Package pending holds what the consumer of a watcher has not taken yet: the
+// latest state of each path of each target, in the order in which it first
+// changed, and the Synced of each target in its place.
+//
+//	var q pending.Queue
+//	t := &pending.Target{Key: pending.Key{Path: "/d", Scope: registry.Children}}
+//	q.Put(t, node)
+//	q.Synced(t)
+//	events := q.Take(100)
+//
+// # Guarantees
+//
+// A state replaces an older one of its path that still waits, in its place. A
+// child that came and went unseen leaves nothing. So memory is in proportion to
+// the nodes that exist or that the consumer believes to exist, not to the number
+// of changes, and values are kept only while they wait. The queue does not know
+// which of two states is the newer one: its user puts them in order, and asks
+// Target.Last.
+//
+// # Concurrency
+//
+// A Queue and its Targets are guarded by their user, with one mutex.
+package pending

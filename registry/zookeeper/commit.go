@@ -1,0 +1,135 @@
+package zookeeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// unmatched is the version that is sent for one that ZooKeeper cannot hold: the
+// service then answers in the contract's order (ErrNotFound, ErrDenied,
+// ErrVersion, ErrNotEmpty). Versions there are 32 bits wide and wrap: only a node
+// that was set 4,294,967,294 times is at -2. (-1 would match any.)
+const unmatched = -2
+
+// Commit is one multi, sent once.
+func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	if err := s.reg.cfg.Limits.Validate(ops); err != nil {
+		return 0, fmt.Errorf("zookeeper: %w", err)
+	}
+	for i, op := range ops {
+		if s.tree.reserves(op.Path) {
+			return 0, fmt.Errorf("zookeeper: %w: operation %d: %s belongs to ZooKeeper itself", registry.ErrInvalid, i, op.Path)
+		}
+	}
+	if err := s.alive(ctx); err != nil {
+		return 0, err
+	}
+	requests := make([]any, len(ops))
+	for i, op := range ops {
+		requests[i] = s.request(op)
+	}
+	results, err := s.link.Multi(ctx, requests...)
+	if err == nil {
+		return revision(results), nil
+	}
+	return 0, s.refusal(ops, results, err)
+}
+
+// request is an operation as ZooKeeper knows it.
+func (s *session) request(op registry.Op) any {
+	path := s.tree.at(op.Path)
+	switch op.Kind {
+	case registry.OpCheck:
+		return &zk.CheckVersionRequest{Path: path, Version: version(op.Version)}
+	case registry.OpSet:
+		return &zk.SetDataRequest{Path: path, Data: data(op.Value), Version: version(op.Version)}
+	case registry.OpDelete:
+		return &zk.DeleteRequest{Path: path, Version: version(op.Version)}
+	case registry.OpCreateEphemeral:
+		return &zk.CreateRequest{Path: path, Data: data(op.Value), Acl: s.reg.acl, Flags: zk.FlagEphemeral}
+	default: // OpCreate: Validate lets no other pass
+		return &zk.CreateRequest{Path: path, Data: data(op.Value), Acl: s.reg.acl}
+	}
+}
+
+func version(v registry.Version) int32 {
+	if v > math.MaxInt32 {
+		return unmatched
+	}
+	return int32(v) //nolint:gosec // Validate has seen that it is not less than -1
+}
+
+// data keeps an empty value from being sent as none at all, which Java's clients
+// would have to read as null.
+func data(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}
+
+// revision is the transaction's number, which only a Set brings back.
+func revision(results []zk.MultiResponse) registry.Revision {
+	for _, r := range results {
+		if r.Stat != nil {
+			return registry.Revision(r.Stat.Mzxid)
+		}
+	}
+	return 0
+}
+
+// refusal says why a commit failed. The first result with an error is the
+// operation's; those that follow only say that the commit had failed by then.
+func (s *session) refusal(ops []registry.Op, results []zk.MultiResponse, err error) error {
+	for _, sentinel := range sentinels {
+		if errors.Is(err, sentinel) {
+			return err
+		}
+	}
+	for i, op := range ops {
+		if i == len(results) {
+			break
+		}
+		if results[i].Error == nil {
+			continue
+		}
+		if is := s.reason(op, results[i].Error); is != nil {
+			op.Value = bytes.Clone(op.Value)
+			return &registry.CommitError{Index: i, Op: op, Err: is}
+		}
+		break
+	}
+	// The service refused the whole for a reason that is none of an operation's:
+	// a quota, or that it is too busy.
+	return fmt.Errorf("zookeeper: commit: %w: %w", registry.ErrUnavailable, err)
+}
+
+// reason is what the service says of one operation, in the contract's words; nil
+// when the contract has none.
+func (s *session) reason(op registry.Op, err error) error {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		if op.Kind == registry.OpCreate || op.Kind == registry.OpCreateEphemeral {
+			return registry.ErrNoParent
+		}
+		return registry.ErrNotFound
+	case errors.Is(err, zk.ErrNodeExists):
+		return registry.ErrExists
+	case errors.Is(err, zk.ErrBadVersion):
+		return registry.ErrVersion
+	case errors.Is(err, zk.ErrNotEmpty):
+		return registry.ErrNotEmpty
+	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
+		return registry.ErrEphemeralParent
+	case denies(err):
+		return fmt.Errorf("%w: %s: %w", registry.ErrDenied, s.reg.who(), err)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package zookeeper
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/settings"
+	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
+)
+
+const (
+	defaultSessionTimeout = 6 * time.Second
+	defaultDialTimeout    = 5 * time.Second
+	defaultPort           = "2181"
+)
+
+// defaultLimits leave room for what the wire adds: a server as installed closes
+// a connection on which a request of a mebibyte arrives, and everything that is
+// under way on it fails too.
+var defaultLimits = registry.Limits{MaxOps: 500, MaxBytes: 768 << 10, MaxValue: 256 << 10}
+
+// perOp is what the wire adds to an operation's path and value at most, an ACL
+// with one entry included; perCommit what it adds to all.
+const perOp, perCommit = 64, 64
+
+// Config says how to reach ZooKeeper and how its sessions live. The zero value
+// lacks Servers and Namespace, which have no default.
+type Config struct {
+	// Servers are the client addresses of the ensemble, as host:port. The port is
+	// 2181 when missing. Names are looked up again at every connection.
+	Servers []string
+
+	// Namespace is what Registry.Namespace returns, for example "shop" or
+	// "team/shop". It is not put before any path. "elasticron" is reserved.
+	Namespace string
+
+	// Chroot is the node below which the whole tree of the registry stands, for
+	// example "/apps/eu"; empty for ZooKeeper's own root. Open makes it when it is
+	// missing. No path of the registry shows it.
+	Chroot string
+
+	// SessionTimeout is how long a session outlives its last heartbeat, 6 s when
+	// zero. A server grants between 2 and 20 of its ticks unless it is told
+	// otherwise, whatever is asked for.
+	SessionTimeout time.Duration
+
+	// Username and Password log in with the scheme "digest". Every node that is
+	// created then belongs to that user alone, as ElasticJob and Curator do it
+	// (all permissions, scheme "auth"); without a login, to the world.
+	Username string
+	Password string
+	// PasswordFile is read at Open when Password is empty; a line break at its
+	// end is dropped.
+	PasswordFile string
+
+	// TLS, when set, secures every connection. It is cloned.
+	TLS *tls.Config
+	// CAFile, CertFile and KeyFile are PEM files, read at Open: the authority that
+	// signed the servers (the system's when empty) and the certificate shown to
+	// them. Any of them switches TLS on.
+	CAFile   string
+	CertFile string
+	KeyFile  string
+
+	// DialTimeout bounds Open and one attempt to connect, 5 s when zero.
+	DialTimeout time.Duration
+
+	// Limits of a commit; a zero field is 500 operations, 768 KiB in all, 256 KiB in
+	// a value. They must fit a request of a million bytes, with 64 bytes and the
+	// length of Chroot more for each operation.
+	Limits registry.Limits
+
+	// Log hears of connections made and lost, at level Debug; nil is silent.
+	Log *slog.Logger
+}
+
+// complete fills in defaults, reads files, and reports what is wrong in one line.
+func (c Config) complete() (Config, error) {
+	if err := c.check(); err != nil {
+		return c, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
+	}
+	c.SessionTimeout = orDefault(c.SessionTimeout, defaultSessionTimeout)
+	c.DialTimeout = orDefault(c.DialTimeout, defaultDialTimeout)
+	c.Limits.MaxOps = orDefault(c.Limits.MaxOps, defaultLimits.MaxOps)
+	c.Limits.MaxBytes = orDefault(c.Limits.MaxBytes, defaultLimits.MaxBytes)
+	c.Limits.MaxValue = orDefault(c.Limits.MaxValue, min(defaultLimits.MaxValue, c.Limits.MaxBytes))
+	if c.Chroot == "/" {
+		c.Chroot = ""
+	}
+	for _, step := range []func(Config) (Config, error){Config.withinSize, Config.withServers, Config.withSecrets} {
+		var err error
+		if c, err = step(c); err != nil {
+			return c, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
+		}
+	}
+	return c, nil
+}
+
+func (c Config) check() error {
+	switch {
+	case len(c.Servers) == 0:
+		return errors.New("no servers; give the client addresses of the ensemble, for example 127.0.0.1:2181")
+	case c.SessionTimeout < 0, c.SessionTimeout > 0 && c.SessionTimeout < time.Millisecond:
+		return fmt.Errorf("session timeout %v is too short; give one second or more", c.SessionTimeout)
+	case c.DialTimeout < 0:
+		return fmt.Errorf("dial timeout %v is negative; give a positive duration", c.DialTimeout)
+	case c.Limits.MaxOps < 0, c.Limits.MaxBytes < 0, c.Limits.MaxValue < 0:
+		return fmt.Errorf("limits %+v are negative; leave a field at zero for its default", c.Limits)
+	case strings.Contains(c.Username, ":"):
+		return fmt.Errorf("username %q has a colon, which ends a name in ZooKeeper's digests", c.Username)
+	}
+	for _, err := range []error{c.checkChroot(), c.certificates().Check(), c.login().Check(passwordEnv)} {
+		if err != nil {
+			return err
+		}
+	}
+	return settings.Namespace(c.Namespace, "zookeeper://host:2181/shop")
+}
+
+func (c Config) checkChroot() error {
+	if c.Chroot == "" {
+		return nil
+	}
+	if err := registry.ValidatePath(c.Chroot); err != nil {
+		return fmt.Errorf("chroot: %w", err)
+	}
+	if tree("").reserves(c.Chroot) {
+		return fmt.Errorf("chroot %s belongs to ZooKeeper itself; choose another node", c.Chroot)
+	}
+	return nil
+}
+
+// withinSize makes sure that whatever Limits allow can be sent.
+func (c Config) withinSize() (Config, error) {
+	worst := perCommit + c.Limits.MaxBytes + c.Limits.MaxOps*(perOp+len(c.Chroot))
+	if worst < link.MaxRequest {
+		return c, nil
+	}
+	return c, fmt.Errorf("limits %+v, with a chroot of %d bytes, may need requests of %d bytes, and less than %d fit; lower a limit or shorten the chroot",
+		c.Limits, len(c.Chroot), worst, link.MaxRequest)
+}
+
+// withServers completes the addresses.
+func (c Config) withServers() (Config, error) {
+	servers := make([]string, len(c.Servers))
+	for i, server := range c.Servers {
+		complete, err := settings.Address{Noun: "server", Given: server, Host: server}.Complete(defaultPort)
+		if err != nil {
+			return c, err
+		}
+		servers[i] = complete
+	}
+	c.Servers = servers
+	return c, nil
+}
+
+// withSecrets reads the files that Config names.
+func (c Config) withSecrets() (_ Config, err error) {
+	if c.Password, err = c.login().Resolve(); err != nil {
+		return c, err
+	}
+	c.TLS, err = c.certificates().Resolve(c.TLS)
+	return c, err
+}
+
+func (c Config) login() settings.Login {
+	return settings.Login{Username: c.Username, Password: c.Password, PasswordFile: c.PasswordFile}
+}
+
+func (c Config) certificates() settings.Certificates {
+	return settings.Certificates{CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile}
+}
+
+// digest is what is shown to a server.
+func (c Config) digest() string {
+	if c.Username == "" {
+		return ""
+	}
+	return c.Username + ":" + c.Password
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}

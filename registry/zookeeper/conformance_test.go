@@ -1,0 +1,188 @@
+package zookeeper_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/conformance"
+	"github.com/elasticron/elasticron/registry/zookeeper"
+)
+
+func TestConformance(t *testing.T) {
+	t.Run("OneServer", func(t *testing.T) {
+		conformance.Run(t, func(tb testing.TB) conformance.Harness { return newHarness(tb, 1) })
+	})
+	t.Run("ThreeServers", func(t *testing.T) {
+		conformance.Run(t, func(tb testing.TB) conformance.Harness { return newHarness(tb, 3) })
+	})
+}
+
+// A harness is an ensemble of real servers, with a way of its own for each client.
+type harness struct {
+	bed     *testbed.ZooKeeper
+	timeout time.Duration
+
+	mu      sync.Mutex
+	clients map[string]*testbed.ZooKeeperClient // by session
+}
+
+// newHarness leaves several servers the time for a restart and an election, and a
+// client that is kept away for conformance.LateBy the time to come back.
+func newHarness(tb testing.TB, members int) *harness {
+	timeout := sessionTimeout
+	if members > 1 {
+		timeout = 2 * sessionTimeout
+	}
+	if strings.HasSuffix(tb.Name(), "/Uncertain") {
+		timeout = 2 * conformance.LateBy
+	}
+	return &harness{
+		bed:     testbed.StartZooKeeper(tb, testbed.ZooKeeperOptions{Members: members}),
+		timeout: timeout, clients: map[string]*testbed.ZooKeeperClient{},
+	}
+}
+
+func (h *harness) Registry(ctx context.Context, tb testing.TB) registry.Registry {
+	tb.Helper()
+	client := h.bed.Client()
+	reg, err := zookeeper.Open(ctx, zookeeper.Config{
+		Servers: client.Addrs(), Namespace: "conformance", SessionTimeout: h.SessionTimeout(),
+	})
+	require.NoError(tb, err)
+	k := &known{Registry: reg, h: h, client: client}
+	tb.Cleanup(func() { require.NoError(tb, k.Close()) })
+	return k
+}
+
+// known remembers which client a session belongs to.
+type known struct {
+	registry.Registry
+	h      *harness
+	client *testbed.ZooKeeperClient
+}
+
+func (k *known) Open(ctx context.Context) (registry.Session, error) {
+	s, err := k.Registry.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k.h.mu.Lock()
+	defer k.h.mu.Unlock()
+	k.h.clients[s.ID()] = k.client
+	return s, nil
+}
+
+// Close ends the client's way too: it has goroutines of its own.
+func (k *known) Close() error {
+	defer k.client.Close()
+	return k.Registry.Close()
+}
+
+func (h *harness) client(s registry.Session) (*testbed.ZooKeeperClient, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.clients[s.ID()]; c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("session %s is not of this harness", s.ID())
+}
+
+func (h *harness) Members() int { return h.bed.Members() }
+
+func (h *harness) SessionTimeout() time.Duration { return h.timeout }
+
+// Grace covers the server's tick of half a second and a busy machine; a new leader
+// lets every session live for a full timeout more.
+func (h *harness) Grace() time.Duration {
+	grace := 1500 * time.Millisecond
+	if h.Members() > 1 {
+		grace += h.SessionTimeout()
+	}
+	return grace
+}
+
+func (h *harness) Faults() conformance.Faults { return h }
+func (h *harness) Close()                     { h.bed.Close() }
+
+func (h *harness) Expire(s registry.Session) error {
+	id, err := strconv.ParseUint(s.ID(), 16, 64)
+	if err != nil {
+		return err
+	}
+	return h.bed.Expire(int64(id))
+}
+
+func (h *harness) Drop(s registry.Session) error {
+	c, err := h.client(s)
+	if err == nil {
+		c.Drop()
+	}
+	return err
+}
+
+func (h *harness) Blackhole(s registry.Session, d conformance.Direction) (func(), error) {
+	ways := map[conformance.Direction]testbed.Direction{
+		conformance.Both: testbed.Both, conformance.Requests: testbed.Requests, conformance.Answers: testbed.Answers,
+	}
+	return h.fault(s, func(c *testbed.ZooKeeperClient) func() { return c.Blackhole(ways[d]) })
+}
+
+func (h *harness) Refuse(s registry.Session) (func(), error) {
+	return h.fault(s, (*testbed.ZooKeeperClient).Refuse)
+}
+
+func (h *harness) fault(s registry.Session, inject func(*testbed.ZooKeeperClient) func()) (func(), error) {
+	c, err := h.client(s)
+	if err != nil {
+		return func() {}, err
+	}
+	return inject(c), nil
+}
+
+// StallMember takes the member that has the next heartbeat.
+func (h *harness) StallMember(s registry.Session) (func(), error) {
+	c, err := h.client(s)
+	if err != nil {
+		return func() {}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), h.SessionTimeout())
+	defer cancel()
+	p, err := c.Busy(ctx)
+	if err != nil {
+		return func() {}, err
+	}
+	return p.Hold(), nil
+}
+
+func (h *harness) NextCommit(s registry.Session, f conformance.Fate) (func() bool, error) {
+	fates := map[conformance.Fate]testbed.Fate{
+		conformance.AnswerLost: testbed.AnswerLost, conformance.RequestLost: testbed.RequestLost, conformance.AppliedLate: testbed.AppliedLate,
+	}
+	c, err := h.client(s)
+	if err != nil {
+		return nil, err
+	}
+	return c.NextCommit(fates[f]), nil
+}
+
+func (h *harness) Hits(s registry.Session) int {
+	c, err := h.client(s)
+	if err != nil {
+		return 0
+	}
+	return c.Hits()
+}
+
+func (h *harness) PauseServer() (func(), error) { return h.bed.Pause(), nil }
+func (h *harness) RestartServer() error         { return h.bed.Restart() }
+func (h *harness) LoseLeader() error            { return h.bed.LoseLeader() }
+func (h *harness) ForgetHistory() error         { return nil } // there is none

@@ -1,0 +1,96 @@
+// Package zookeeper keeps a registry in a ZooKeeper ensemble, with sessions and
+// multis. Servers 3.5 to 3.9 will do, as they are installed.
+//
+//	reg, err := zookeeper.Open(ctx, zookeeper.Config{
+//		Servers:   []string{"10.0.0.1:2181", "10.0.0.2:2181", "10.0.0.3:2181"},
+//		Namespace: "shop",
+//	})
+//
+// or, importing the package for its URL scheme only:
+//
+//	reg, err := registry.Open(ctx, "zookeeper://10.0.0.1:2181,10.0.0.2:2181/shop?session-timeout=6s")
+//
+// # URL
+//
+// zookeeper://host:port,host:port/namespace; the port is 2181 when missing (a URL
+// with ports needs one at its last host). Settings follow as
+// ?name=value&name=value: chroot (a path), session-timeout and dial-timeout
+// (durations), tls=true, ca, cert and key (PEM files; any of them switches TLS on),
+// username, password-file, and password-env (the name of an environment variable).
+// Login by environment: ELASTICRON_ZOOKEEPER_USERNAME,
+// ELASTICRON_ZOOKEEPER_PASSWORD. A password in the URL is refused. Several IPv6
+// addresses do not fit a URL; use Config.
+//
+// # Paths
+//
+// The node /shop/hello of the registry is the node /shop/hello of ZooKeeper, or
+// stands below the chroot, which Open makes when it is missing. Without a chroot
+// /zookeeper and what is below belongs to the service: a commit that names it is
+// refused, and the root's children do not show it.
+//
+// An empty value is written as an empty one, never as none, which clients in Java
+// read as null. What has a time to live, and containers, read as persistent nodes.
+//
+// With a login every node is created for that user alone (all permissions, scheme
+// "auth"), as ElasticJob and Curator do it; without one, for the world. So all
+// members of a job give the same login. A wrong password is a user that nothing
+// belongs to: Open fails with ErrDenied when it may not read the namespace's node;
+// while that node is missing there is nothing to see.
+//
+// # Guarantees
+//
+// A commit is one multi and one request, sent at most once. Its limits are 500
+// operations and 768 KiB; a request of a mebibyte would cost the connection. The
+// revision is known when a Set is among the operations, else 0 is returned. A
+// version beyond 32 bits is sent as one that no node has.
+//
+// A session is one session of ZooKeeper on one connection at a time. After its end
+// nothing is sent for it any more. Deadline is the send time of the last answered
+// request, plus the timeout that the server granted, less a quarter; Done is closed
+// a twentieth of the timeout before it. A new leader may let sessions live on for a
+// timeout after the election.
+//
+// Reads come from the server that the session is connected to, and are as new as
+// the session's own writes and events. Sync is a multi of one check: it passes a
+// quorum, which ZooKeeper's own sync does not.
+//
+// # Requests
+//
+// A commit, a Children and a Sync are one request each, Get is one for each path,
+// 64 of them at once. Opening a Registry opens and closes a session, and reads the
+// namespace's node, and each part of the chroot. An idle session sends a ping every
+// eighth of its timeout.
+//
+// The watchers of a session share its watches. One read goes out for each target
+// and nothing else:
+//
+//	Add of a node                    1 getData; and 1 exists when it is absent
+//	Add of a directory of n          1 getChildren2, n getData
+//	Add of a directory that is not   1 getChildren2, 1 exists
+//	a node is created or set         1 getData, whoever many watch it
+//	a node is deleted                none for a child, 1 getData and 1 exists for a Self target
+//	a directory gets or loses one    1 getChildren2 more, of all its names
+//	nothing changes                  none
+//
+// Changes that follow each other faster than an answer comes share a read. A
+// Watcher has no goroutine; up to 64 a session read while there is something to
+// read. Remove and Close cost no request: the service keeps a watch until it fires
+// once more or the session ends. A target costs about as much memory as its paths,
+// and values only until Next takes them.
+//
+// # Settings of the server
+//
+// tickTime bounds the session timeout: 2 to 20 ticks unless minSessionTimeout and
+// maxSessionTimeout say otherwise, and a session expires up to a tick late.
+// jute.maxbuffer as installed (a mebibyte) is enough; less would break large commits.
+// Nothing is needed of extendedTypesEnabled, of containers or of four-letter words.
+//
+// # Concurrency
+//
+// Registry and its sessions are safe for concurrent use. Sessions share nothing.
+//
+// # Errors
+//
+// Sentinels are those of package registry. The client's own errors stay reachable
+// with errors.Is where they say more: zk.ErrNoAuth in a denial.
+package zookeeper

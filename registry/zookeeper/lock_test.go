@@ -1,0 +1,136 @@
+package zookeeper
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+const id = "_c_8b1c9c3a-5d1e-4b52-9c0b-0f4b3e3f2a11-"
+
+func TestPlace(t *testing.T) {
+	var c curator
+	for name, want := range map[string]int64{
+		id + "latch-0000000000": 0, id + "latch-0000000017": 17, id + "latch-2147483646": 2147483646,
+		"latch-0000000003": 3, "latch-latch-0000000004": 4, "latch-0000000005-latch-0000000006": 6,
+	} {
+		place, ok, err := c.Place(name)
+		require.NoError(t, err, name)
+		require.True(t, ok, name)
+		require.Equal(t, want, place, name)
+	}
+	for _, name := range []string{
+		"", "x", "latch-", "latch-x", id + "lock-0000000001", "latch-17", "latch-000000017", "latch-00000000017", "latch-+000000017",
+		"latch-2147483648", "latch-9999999999", "latch-20240101120000", "latch-0000000001-read", "latch-0x00000001", "latch-1_00000000",
+	} {
+		_, ok, err := c.Place(name)
+		require.NoError(t, err, name)
+		require.False(t, ok, name)
+	}
+	for _, name := range []string{"2147483647", "-000000001", "-2147483648", "-2147483647"} {
+		_, _, err := c.Place(id + "latch-" + name)
+		require.ErrorContains(t, err, "used up its sequence numbers", name)
+		require.ErrorContains(t, err, "delete the directory", name)
+		require.ErrorContains(t, err, name)
+	}
+}
+
+// A createLink answers every create alike, and remembers the last.
+type createLink struct {
+	*fakeLink
+
+	sent   *zk.CreateRequest
+	answer string
+	err    error
+}
+
+func (l *createLink) Create(_ context.Context, path string, value []byte, flags int32, acl []zk.ACL) (string, error) {
+	l.sent = &zk.CreateRequest{Path: path, Data: value, Flags: flags, Acl: acl}
+	return l.answer, l.err
+}
+
+func creating(t *testing.T, cfg Config, answer string, err error) (*curator, *createLink) {
+	t.Helper()
+	s, _ := answering(t, cfg, nil, nil)
+	l := &createLink{fakeLink: newFake(), answer: answer, err: err}
+	base := s.link
+	s.link = l
+	t.Cleanup(func() { s.link = base })
+	return &curator{s: s}, l
+}
+
+func TestJoin(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cfg  Config
+		root string
+		acl  []zk.ACL
+	}{
+		"Plain": {Config{}, "", zk.WorldACL(zk.PermAll)}, "Chroot": {Config{Chroot: "/x/y"}, "/x/y", zk.WorldACL(zk.PermAll)},
+		"Login": {Config{Username: "eva", Password: "s3cret"}, "", []zk.ACL{{Perms: 31, Scheme: "auth"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, l := creating(t, tc.cfg, tc.root+"/a/"+id+"latch-0000000007", nil)
+			path, err := c.Join(t.Context(), "/a/"+id+"latch-", nil)
+			require.NoError(t, err)
+			require.Equal(t, "/a/"+id+"latch-0000000007", path)
+			require.Equal(t, &zk.CreateRequest{Path: tc.root + "/a/" + id + "latch-", Data: []byte{}, Acl: tc.acl, Flags: 3}, l.sent)
+		})
+	}
+}
+
+func TestJoinFails(t *testing.T) {
+	for _, tc := range []struct{ answer, want error }{
+		{zk.ErrNoNode, registry.ErrNoParent},
+		{zk.ErrNoChildrenForEphemerals, registry.ErrEphemeralParent},
+		{zk.ErrNoAuth, registry.ErrDenied},
+		{registry.ErrUncertain, registry.ErrUncertain},
+		{registry.ErrSessionLost, registry.ErrSessionLost},
+		{zk.ErrUnknown, registry.ErrUnavailable},
+	} {
+		c, _ := creating(t, Config{}, "", tc.answer)
+		path, err := c.Join(t.Context(), "/a/"+id+"latch-", nil)
+		require.ErrorIs(t, err, tc.want)
+		require.Empty(t, path)
+		require.True(t, c.Settle(t.Context()))
+	}
+}
+
+func TestJoinInvalid(t *testing.T) {
+	c, l := creating(t, Config{}, "", nil)
+	_, err := c.Join(t.Context(), "/zookeeper/"+id+"latch-", nil)
+	require.ErrorIs(t, err, registry.ErrInvalid)
+	_, err = c.Join(t.Context(), "/a/"+id+"latch-", make([]byte, c.s.Limits().MaxValue+1))
+	require.ErrorIs(t, err, registry.ErrInvalid)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err = c.Join(ended, "/a/"+id+"latch-", nil)
+	require.Equal(t, context.Canceled, err)
+	require.Nil(t, l.sent)
+	require.True(t, c.Settle(t.Context()))
+}
+
+// A caller that leaves while the create is under way learns nothing of it ever.
+func TestAbandonedJoinIsNotSettled(t *testing.T) {
+	c, l := creating(t, Config{}, "", nil)
+	ctx, end := context.WithCancel(t.Context())
+	l.err = registry.ErrUncertain
+	c.s.link = leaving{l, end}
+	_, err := c.Join(ctx, "/a/"+id+"latch-", nil)
+	require.ErrorIs(t, err, registry.ErrUncertain)
+	require.False(t, c.Settle(t.Context()))
+}
+
+type leaving struct {
+	*createLink
+
+	leave func()
+}
+
+func (l leaving) Create(ctx context.Context, path string, value []byte, flags int32, acl []zk.ACL) (string, error) {
+	l.leave()
+	return l.createLink.Create(ctx, path, value, flags, acl)
+}

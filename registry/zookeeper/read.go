@@ -1,0 +1,154 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// maxReads is how many requests of one call are under way at once.
+const maxReads = 64
+
+// Get asks for every node by itself, and for up to 64 at once.
+func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	if err := validate(paths...); err != nil {
+		return nil, fmt.Errorf("zookeeper: get: %w", err)
+	}
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	nodes := make([]registry.Node, len(paths))
+	err := pipeline(ctx, len(paths), func(ctx context.Context, i int) (err error) {
+		nodes[i], err = s.getOne(ctx, paths[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nodes, nil
+}
+
+func (s *session) getOne(ctx context.Context, path string) (registry.Node, error) {
+	value, stat, err := s.link.Get(ctx, s.tree.at(path), false)
+	switch {
+	case err == nil:
+		return s.node(path, value, stat), nil
+	case errors.Is(err, zk.ErrNoNode):
+		return registry.Node{Path: path}, nil
+	}
+	return registry.Node{}, fail("get", path, err)
+}
+
+// pipeline calls do for 0…n-1, with so many at once that the connection is busy,
+// and returns the first error; the calls that follow it are not made.
+func pipeline(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	if n == 1 {
+		return do(ctx, 0)
+	}
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		next, served atomic.Int64
+		once         sync.Once
+		first        error
+		work         sync.WaitGroup
+	)
+	for range min(n, maxReads) {
+		work.Go(func() {
+			for bounded.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(bounded, i); err != nil {
+					once.Do(func() { first = err; cancel() })
+					return
+				}
+				served.Add(1)
+			}
+		})
+	}
+	work.Wait()
+	if first == nil && int(served.Load()) < n {
+		return fmt.Errorf("zookeeper: get: %w: %w", registry.ErrUnavailable, ctx.Err())
+	}
+	return first
+}
+
+// Children asks once; ZooKeeper lists in no order.
+func (s *session) Children(ctx context.Context, path string) ([]string, error) {
+	if err := validate(path); err != nil {
+		return nil, fmt.Errorf("zookeeper: children: %w", err)
+	}
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	names, _, err := s.link.Children(ctx, s.tree.at(path), false)
+	if err != nil {
+		return nil, fail("children of", path, err)
+	}
+	names = s.tree.names(path, names)
+	slices.Sort(names)
+	return names, nil
+}
+
+// syncPause is the pause before Sync asks again.
+const syncPause = 20 * time.Millisecond
+
+// Sync is a multi of nothing but a check: it passes a quorum, which ZooKeeper's own
+// sync does not, and what is read after it in this session is not older. That the
+// check is refused is as good an answer.
+func (s *session) Sync(ctx context.Context) error {
+	if err := s.alive(ctx); err != nil {
+		return err
+	}
+	check := &zk.CheckVersionRequest{Path: s.tree.at("/"), Version: -1}
+	for {
+		_, err := s.link.Multi(ctx, check)
+		switch {
+		case err == nil, denies(err), errors.Is(err, zk.ErrNoNode):
+			return nil
+		case s.link.Err() != nil:
+			return s.link.Err()
+		case ctx.Err() != nil:
+			return fmt.Errorf("zookeeper: sync: %w: %w", registry.ErrUnavailable, ctx.Err())
+		}
+		s.pause(ctx, syncPause)
+	}
+}
+
+// pause waits for d, unless ctx ends or the session is closed.
+func (s *session) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.link.Done():
+	}
+}
+
+const (
+	containerOwner = math.MinInt64 // of a node that vanishes by itself when it is empty
+	ttlOwner       = 0xff          // in the first byte: of a node with a time to live
+)
+
+// node turns an answer into a node.
+func (s *session) node(path string, value []byte, stat *zk.Stat) registry.Node {
+	owner := stat.EphemeralOwner
+	ephemeral := owner != 0 && owner != containerOwner && uint64(owner)>>56 != ttlOwner //nolint:gosec // the bits matter
+	return registry.Node{
+		Path: path, Value: value, Version: registry.Version(stat.Version),
+		Created: registry.Revision(stat.Czxid), Modified: registry.Revision(stat.Mzxid),
+		Ephemeral: ephemeral, Owned: ephemeral && owner == s.id,
+	}
+}

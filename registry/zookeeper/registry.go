@@ -1,0 +1,164 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
+)
+
+// farewell is how long Registry.Close waits for a service to end the sessions
+// that are still open.
+const farewell = 500 * time.Millisecond
+
+// A Registry is one ensemble. It holds no connection itself: each session has its
+// own. It implements registry.Registry and is safe for concurrent use. Open makes it.
+type Registry struct {
+	cfg Config
+	acl []zk.ACL // of every node that is created
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[*session]struct{}
+}
+
+var _ registry.Registry = (*Registry)(nil)
+
+// Open opens a session, makes the chroot when it is missing, reads the namespace's
+// node and closes the session, so that a wrong address, a wrong login or an old
+// server shows here. It waits no longer than cfg.DialTimeout and ctx. The error
+// wraps ErrInvalid for a bad cfg, ErrDenied when the login does not do, and
+// ErrUnavailable, naming every server and its reason, when nobody answers. The
+// caller closes the Registry.
+func Open(ctx context.Context, cfg Config) (*Registry, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	r := newRegistry(cfg)
+	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
+	defer cancel()
+	if err := r.probe(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func newRegistry(cfg Config) *Registry {
+	acl := zk.WorldACL(zk.PermAll)
+	if cfg.Username != "" {
+		acl = []zk.ACL{{Perms: zk.PermAll, Scheme: "auth", ID: ""}}
+	}
+	return &Registry{cfg: cfg, acl: acl, sessions: map[*session]struct{}{}}
+}
+
+// probe tries what every user of the registry needs.
+func (r *Registry) probe(ctx context.Context) error {
+	s, err := r.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close(ctx) }() // it expires otherwise
+	if err := s.ensureRoot(ctx); err != nil {
+		return err
+	}
+	path := "/" + r.cfg.Namespace
+	switch _, _, err := s.link.Get(ctx, s.tree.at(path), false); {
+	case err == nil, errors.Is(err, zk.ErrNoNode):
+		return nil
+	case denies(err):
+		return fmt.Errorf("zookeeper: open: %w: %s may not read %s; ask ZooKeeper for its ACL (getAcl), and give the username and password that it names: %w",
+			registry.ErrDenied, r.who(), s.tree.at(path), err)
+	default:
+		return fail("open", path, err)
+	}
+}
+
+// who is the user, for errors.
+func (r *Registry) who() string {
+	if r.cfg.Username == "" {
+		return "a client without a login"
+	}
+	return fmt.Sprintf("user %q", r.cfg.Username)
+}
+
+// connect opens a session that nobody but the caller knows of.
+func (r *Registry) connect(ctx context.Context) (*session, error) {
+	s := newSession(r)
+	l, err := link.Open(ctx, link.Config{
+		Servers: r.cfg.Servers, SessionTimeout: r.cfg.SessionTimeout, DialTimeout: r.cfg.DialTimeout,
+		TLS: r.cfg.TLS, Digest: r.cfg.digest(), Notify: s.tracker.notify, Log: r.cfg.Log,
+	})
+	if err != nil {
+		s.end()
+		return nil, err
+	}
+	s.begin(l)
+	return s, nil
+}
+
+// Namespace returns Config.Namespace.
+func (r *Registry) Namespace() string { return r.cfg.Namespace }
+
+// Open connects and starts a session. See registry.Registry.
+func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
+	if r.isClosed() {
+		return nil, errRegistryClosed
+	}
+	s, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	closed := r.closed
+	if !closed {
+		r.sessions[s] = struct{}{}
+	}
+	r.mu.Unlock()
+	if closed {
+		return nil, errors.Join(errRegistryClosed, s.Close(ctx))
+	}
+	return s, nil
+}
+
+var errRegistryClosed = fmt.Errorf("zookeeper: %w", registry.ErrClosed)
+
+// Close ends the sessions that are still open, waiting at most half a second
+// for the service. It is idempotent.
+func (r *Registry) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	open := make([]*session, 0, len(r.sessions))
+	for s := range r.sessions {
+		open = append(open, s)
+	}
+	r.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, s := range open {
+		// A service that cannot be reached ends them by expiry.
+		wg.Go(func() { _ = s.Close(ctx) })
+	}
+	wg.Wait()
+	return nil
+}
+
+func (r *Registry) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
+}
+
+func (r *Registry) forget(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sessions, s)
+}

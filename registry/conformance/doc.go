@@ -78,6 +78,24 @@
 //	Release empties the queue                            → Locks/ReleaseAfterTakeoverDoesNotDeleteSuccessor
 //	a waiter that gives up keeps its place               → Locks/CancelWhileWaitingLeavesNoNode
 //	a dead waiter believes to lead                       → Locks/NoPhantomLeader
+//	a node that was ephemeral once is ephemeral for ever → Models/RapidSequential
+//	after a broken connection commits are applied without their checks → Models/RapidSequential
+//	the first read after a broken connection is as old as the one before → Models/LinearizableRegister
+//	an uncertain commit is sent again behind the caller's back → Models/LinearizableRegister
+//	versions are compared before the commit and not with it → Models/LinearizableCommit
+//	a token is given again after the connection broke    → Models/LockContenders
+//	a watcher loses a change, one broken connection in five → Models/WatchConverges
+//
+// # Models
+//
+// The group Models tries what nobody thought of. RapidSequential and
+// WatchConverges run sequences of steps that rapid makes from fixed seeds, the
+// same for every adapter and every run; a sequence that fails is shrunk, within a
+// few seconds, to the steps that matter. The others record what several clients
+// did and saw, and let porcupine look for an order in time that explains it: a
+// commit whose outcome nobody knows may take effect at any later time, or never.
+// A failure lists the shortest part of the history that nothing explains. A
+// history that could not be decided in time is a failure too.
 //
 // # Time and parallel runs
 //
@@ -85,6 +103,11 @@
 // its own and below a path of its own; those that disturb the whole service run
 // alone. Most cases wait for the harness's session timeout once or twice: one to
 // two seconds are right.
+//
+// # Speed
+//
+// [Bench] compares an adapter with the client that it is built on, in one run and
+// by ratios, so that the figures of two machines can be compared.
 //
 // # Errors
 //

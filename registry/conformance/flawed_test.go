@@ -36,8 +36,10 @@ type flawedHarness struct {
 	fates map[string]func() memory.Fate // of the next commit, by session
 }
 
-func newFlawedHarness(f flaw) *flawedHarness {
-	h := &flawedHarness{srv: memory.NewServer(memory.Config{SessionTimeout: flawedTimeout}), flaw: f, fates: map[string]func() memory.Fate{}}
+func newFlawedHarness(f flaw) *flawedHarness { return newHarnessOf(flawedTimeout, f) }
+
+func newHarnessOf(timeout time.Duration, f flaw) *flawedHarness {
+	h := &flawedHarness{srv: memory.NewServer(memory.Config{SessionTimeout: timeout}), flaw: f, fates: map[string]func() memory.Fate{}}
 	h.srv.Intercept(func(id string, _ []registry.Op) memory.Fate {
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -18,7 +18,7 @@ type breakage struct {
 	flaw     flaw
 }
 
-var breakages = slices.Concat(commitBreakages, readBreakages, sessionBreakages, watchBreakages, lockBreakages)
+var breakages = slices.Concat(commitBreakages, readBreakages, sessionBreakages, watchBreakages, lockBreakages, modelBreakages)
 
 // onNode calls change for each node that is read.
 func onNode(change func(s *flawed, n *registry.Node)) flaw {

@@ -36,6 +36,17 @@ type Harness interface {
 	Close()
 }
 
+// LateHarness is what a Harness implements as well when AppliedLate keeps the
+// client away and the session would not outlive that: with a margin of a quarter
+// and heartbeats every T/8, a session of timeout T bears an absence of LateBy when
+// T is 6 seconds or more.
+type LateHarness interface {
+	// LateRegistry is Harness.Registry, but its sessions have a timeout of their own
+	// that outlives LateBy. The cases of AppliedLate use it for the sessions that meet
+	// this fate, and assume nothing about their timeout but that it is at most 10 s.
+	LateRegistry(ctx context.Context, t testing.TB) registry.Registry
+}
+
 // Direction is what a blackhole swallows, seen from the client.
 type Direction uint8
 
@@ -56,7 +67,9 @@ const (
 	AnswerLost Fate = iota + 1
 	// RequestLost: it never arrives, and the client cannot tell that from AnswerLost.
 	RequestLost
-	// AppliedLate: the client's connection breaks now, the service applies it LateBy later, if it still can.
+	// AppliedLate: the client's connection breaks now, the service applies it LateBy
+	// later, if it still can. Where a reconnect rules it out, the harness keeps the
+	// client away until then.
 	AppliedLate
 )
 

@@ -52,6 +52,7 @@ func suite() []group {
 		{"Watch", watchCases},
 		{"Locks", lockCases},
 		{"Uncertain", uncertainCases},
+		{"Models", modelCases},
 	}
 }
 

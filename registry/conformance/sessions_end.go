@@ -208,18 +208,30 @@ func (t *trial) liveOnce(reg registry.Registry, nr int) {
 	}
 }
 
+// lateCommitOfDead ends sessions at the service before their commit arrives. A
+// client that is kept away cannot do that by Close: then somebody else does.
 func lateCommitOfDead(t *trial) {
-	f := t.h.Faults()
+	expire := func(s registry.Session) { t.must("Expire", t.h.Faults().Expire(s)) }
 	ends := map[string]func(registry.Session){
-		"expired": func(s registry.Session) { t.must("Expire", f.Expire(s)) },
-		"closed":  t.mustClose,
+		"expired": expire,
+		"closed": func(s registry.Session) {
+			err := s.Close(t.within(LateBy / 3))
+			t.step("Close = %v", err)
+			if err != nil {
+				t.step("Expire = %v", t.h.Faults().Expire(s)) // an error: Close has come through after all
+			}
+		},
 	}
 	var paths []string
 	for how, end := range ends {
-		owner := t.open()
+		owner := t.openLate()
 		paths = append(paths, t.path(how))
-		t.uncertain(owner, AppliedLate, registry.CreateEphemeral(t.path(how), nil))
+		t.late(owner, registry.CreateEphemeral(t.path(how), nil))
+		sent := time.Now()
 		end(owner)
+		if d := time.Since(sent); d > LateBy {
+			t.void("the session was ended after %v; the service applies the commit after %v", d, LateBy)
+		}
 	}
 	until := time.Now().Add(LateBy + time.Second)
 	for time.Now().Before(until) {

@@ -55,20 +55,24 @@ func doneNotAfterDeadline(t *trial) {
 	hole := func(d Direction) func(registry.Session) (func(), error) {
 		return func(s registry.Session) (func(), error) { return f.Blackhole(s, d) }
 	}
+	var ways sync.WaitGroup // side by side: each waits for a whole timeout
 	for name, cut := range map[string]func(registry.Session) (func(), error){
 		"Blackhole both ways": hole(Both), "Blackhole requests": hole(Requests), "Blackhole answers": hole(Answers), "Refuse": f.Refuse,
 	} {
-		t.punctual("Done", func() time.Duration {
-			s := t.open()
-			heal, err := cut(s)
-			t.must(name, err)
-			defer heal()
-			late := t.lateness("Done", s, s.Done())
-			t.isError(s.Err(), registry.ErrSessionLost)
-			t.proveHit(s)
-			return late
+		ways.Go(func() {
+			t.punctual("Done", func() time.Duration {
+				s := t.open()
+				heal, err := cut(s)
+				t.must(name, err)
+				defer heal()
+				late := t.lateness("Done", s, s.Done())
+				t.isError(s.Err(), registry.ErrSessionLost)
+				t.proveHit(s)
+				return late
+			})
 		})
 	}
+	ways.Wait()
 }
 
 // deadlineBeforeDeletion cuts 20 sessions off, each at another moment between

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,8 +23,10 @@ type trial struct {
 	s   registry.Session // the first session, on a client of its own
 	dir string           // a persistent node that only this trial knows
 
-	trailMu sync.Mutex
-	trail   []string
+	trailMu  sync.Mutex
+	trail    []string
+	trailMax int // lines of it in a failure; 0: 14
+	inners   int // trials within this one, so far
 }
 
 // pollEvery is the interval of all bounded polling.
@@ -48,9 +51,9 @@ func (t *trial) step(format string, args ...any) {
 func (t *trial) report(format string, args ...any) string {
 	t.trailMu.Lock()
 	defer t.trailMu.Unlock()
-	steps := t.trail
-	if len(steps) > 14 {
-		steps = append([]string{fmt.Sprintf("… %d steps before", len(steps)-14)}, steps[len(steps)-14:]...)
+	steps, shown := t.trail, cmp.Or(t.trailMax, 14)
+	if len(steps) > shown {
+		steps = append([]string{fmt.Sprintf("… %d steps before", len(steps)-shown)}, steps[len(steps)-shown:]...)
 	}
 	did := strings.Join(steps, "\n          ")
 	return fmt.Sprintf("rule:     %s\ndid:      %s\nsaw:      %s\ncontract: %s",
@@ -88,6 +91,17 @@ func (t *trial) registry() registry.Registry {
 
 // open returns a new session on a client of its own.
 func (t *trial) open() registry.Session { return t.openOn(t.registry()) }
+
+// openLate returns a session whose commit can be AppliedLate.
+func (t *trial) openLate() registry.Session {
+	late, special := t.h.(LateHarness)
+	if !special {
+		return t.open()
+	}
+	reg := late.LateRegistry(t.ctx, t.recorder)
+	t.Cleanup(func() { _ = reg.Close() })
+	return t.openOn(reg)
+}
 
 func (t *trial) openOn(reg registry.Registry) registry.Session {
 	s, err := reg.Open(t.ctx)

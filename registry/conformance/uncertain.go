@@ -99,10 +99,12 @@ func requestLostCommit(t *trial) {
 	}
 }
 
+// appliedLate looks on with t.s: the client that met the fate may be kept away.
 func appliedLate(t *trial) {
+	author := t.openLate()
 	t.create(t.s, t.path("a"), "old")
 	start := time.Now()
-	t.uncertain(t.s, AppliedLate, registry.Set(t.path("a"), []byte("late"), 0), registry.Create(t.path("b"), nil))
+	t.late(author, registry.Set(t.path("a"), []byte("late"), 0), registry.Create(t.path("b"), nil))
 	if d := time.Since(start); d > LateBy/2 {
 		t.void("the commit returned after %v; the service applies it after %v", d, LateBy)
 	}
@@ -111,7 +113,19 @@ func appliedLate(t *trial) {
 	}
 	t.eventually("the late commit to be applied", func() string { return t.versions(1) })
 	t.present(t.s, t.path("b"))
-	t.refused(t.s, 0, registry.ErrVersion, registry.Set(t.path("a"), []byte("new"), 0))
+	t.present(author, t.dir) // it is back
+	t.refused(author, 0, registry.ErrVersion, registry.Set(t.path("a"), []byte("new"), 0))
+}
+
+// late lets AppliedLate meet the next commit of s.
+func (t *trial) late(s registry.Session, ops ...registry.Op) {
+	hit, err := t.h.Faults().NextCommit(s, AppliedLate)
+	t.must("NextCommit of session "+s.ID()+": AppliedLate", err)
+	_, err = t.try(t.ctx, s, ops...)
+	if !hit() {
+		t.void("the fault has not met the commit")
+	}
+	t.isUncertain(err)
 }
 
 func conflictAfterAnswerLost(t *trial) {
@@ -136,11 +150,11 @@ func conflictAfterRequestLost(t *trial) {
 }
 
 func conflictBeforeLate(t *trial) {
-	other := t.open()
+	author := t.openLate()
 	t.create(t.s, t.path("a"), "0")
-	t.uncertain(t.s, AppliedLate, registry.Set(t.path("a"), []byte("late"), 0), registry.Create(t.path("b"), nil))
+	t.late(author, registry.Set(t.path("a"), []byte("late"), 0), registry.Create(t.path("b"), nil))
 	sent := time.Now()
-	if _, err := t.try(t.ctx, other, registry.Set(t.path("a"), []byte("conflict"), 0)); err != nil {
+	if _, err := t.try(t.ctx, t.s, registry.Set(t.path("a"), []byte("conflict"), 0)); err != nil {
 		t.void("the conflicting write came too late: %v", err)
 	}
 	for time.Since(sent) < LateBy+time.Second {

@@ -1,0 +1,153 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A BenchHarness is one running service for Bench. Nothing that slows down stands
+// between it and its clients: no proxy, no race detector.
+type BenchHarness interface {
+	// Registry returns a registry on a client of its own, with as large Limits as the
+	// service takes. The harness closes it when t ends.
+	Registry(ctx context.Context, t testing.TB) registry.Registry
+
+	// Raw returns the service's own client, connected as the registry's is, used as a
+	// careful user would without Elasticron. The harness closes it when t ends.
+	Raw(ctx context.Context, t testing.TB) BenchClient
+
+	// Close stops the service.
+	Close()
+}
+
+// A BenchClient does with a service's own client what Bench measures: the cheapest
+// that is correct. Create-if-absent is a condition, not a blind write (etcd: a
+// transaction that compares CreateRevision with 0 for each key; ZooKeeper: create
+// and multi, which refuse by themselves). What the adapter does on top, it does
+// not: it checks no parents and reads nothing to explain a refusal. All methods
+// but the next of Watch are called from many goroutines.
+type BenchClient interface {
+	// CreateEphemeral makes a node bound to the client's one session or lease. It fails when path exists.
+	CreateEphemeral(ctx context.Context, path string, value []byte) error
+	// Create makes all of paths, or none when one exists. Their parent exists.
+	Create(ctx context.Context, paths []string, value []byte) error
+	// Set replaces the value of a node, whatever its version. It fails when there is none.
+	Set(ctx context.Context, path string, value []byte) error
+	// Watch watches a node that exists. next waits until one change has arrived, with
+	// its value, and the following one can be missed by nobody. The watch ends with ctx.
+	Watch(ctx context.Context, path string) (next func(context.Context) error, err error)
+}
+
+// What Bench spends. Short rounds of the adapter and of the raw client take turns,
+// so that noise hits both.
+const (
+	benchRounds   = 15
+	benchFew      = 7                     // rounds that there are in any case
+	benchTime     = 4 * time.Second       // after which there are no more
+	benchRound    = 60 * time.Millisecond // at least; what is in flight then is waited for
+	benchChanges  = 100                   // of a watch, in one round
+	benchValue    = 64                    // bytes
+	benchLargest  = 400                   // operations of the large commit: more fill the server and tell no more
+	benchInFlight = 128                   // at most
+	benchSetup    = 30 * time.Second
+)
+
+// Bench compares an adapter with the client that it is built on, in one process
+// and on one service: ephemeral creates, commits of PortableLimits().MaxOps
+// creates, commits as large as the adapter's Limits (at most 400 creates), each with
+// 1, 16 and 128 in flight on one session, and how long a change takes to its watch.
+//
+//	func BenchmarkRegistry(b *testing.B) { conformance.Bench(b, newBenchHarness) }
+//
+// Each is a sub-benchmark whose unit ratio is adapter/raw by throughput, or
+// raw/adapter by delivery time: 1 is as good as raw, more is better. It is the median
+// over the rounds, each of which compares what ran one right after the other. The
+// sub-benchmark Table logs all of them, with the quartiles: where those are far
+// apart the machine was busy with something else.
+func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
+	b.Helper()
+	h := newHarness(b)
+	defer h.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), benchSetup)
+	defer cancel()
+	d := newDuel(ctx, b, h)
+	var results []result
+	for _, c := range d.bouts() {
+		b.Run(c.name(), func(b *testing.B) {
+			var r result
+			for b.Loop() {
+				var err error
+				if r, err = c.hold(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			results = append(results, r)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(r.adapter, c.unit+"-adapter")
+			b.ReportMetric(r.raw, c.unit+"-raw")
+			b.ReportMetric(r.ratio, "ratio")
+		})
+	}
+	b.Run("Table", func(b *testing.B) {
+		for b.Loop() {
+			b.ReportMetric(0, "ns/op")
+		}
+		b.Log(table(results))
+	})
+}
+
+// A result is what came of one bout: medians over its rounds, and the quartiles
+// of the ratio, which is above 1 where the adapter is better.
+type result struct {
+	*bout
+	adapter, raw     float64
+	low, ratio, high float64
+}
+
+// result is made of the figures of both sides, round by round.
+func (c *bout) result(adapter, raw []float64) result {
+	ratios := make([]float64, len(raw))
+	for i := range raw {
+		ratios[i] = adapter[i] / raw[i]
+		if c.lessIsBetter {
+			ratios[i] = raw[i] / adapter[i]
+		}
+	}
+	return result{c, quantile(adapter, 2), quantile(raw, 2), quantile(ratios, 1), quantile(ratios, 2), quantile(ratios, 3)}
+}
+
+// table has a line for each kind of work and a column for each number in flight.
+func table(results []result) string {
+	kinds := []string{"adapter / raw  ratio"}
+	cells := map[string]string{}
+	for _, r := range results {
+		head := fmt.Sprintf("%d in flight", r.inFlight)
+		cells[kinds[0]+head] = head
+		cells[r.kind+head] = fmt.Sprintf("%.0f / %.0f  %.2f (%.2f–%.2f)", r.adapter, r.raw, r.ratio, r.low, r.high)
+		if !slices.Contains(kinds, r.kind) {
+			kinds = append(kinds, r.kind)
+		}
+	}
+	var b strings.Builder
+	for _, kind := range kinds {
+		fmt.Fprintf(&b, "\n%-30s", kind)
+		for _, n := range inFlights() {
+			fmt.Fprintf(&b, "%34s", cells[kind+fmt.Sprintf("%d in flight", n)])
+		}
+	}
+	return b.String()
+}
+
+func inFlights() []int { return []int{1, 16, benchInFlight} }
+
+// quantile is the value at so many quarters of the sorted values.
+func quantile(values []float64, quarters int) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[(len(sorted)-1)*quarters/4]
+}

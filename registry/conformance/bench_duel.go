@@ -1,0 +1,227 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A side is one of the two that are compared, below a directory of its own.
+type side struct {
+	BenchClient
+	dir   string
+	nodes *atomic.Int64
+}
+
+// paths are n that nobody has used.
+func (s side) paths(n int) []string {
+	paths := make([]string, n)
+	for i := range paths {
+		paths[i] = s.dir + "/n" + strconv.FormatInt(s.nodes.Add(1), 10)
+	}
+	return paths
+}
+
+// A duel is an adapter and the client that it is built on.
+type duel struct {
+	adapter, raw side
+	limits       registry.Limits
+}
+
+func newDuel(ctx context.Context, tb testing.TB, h BenchHarness) *duel {
+	tb.Helper()
+	s, err := h.Registry(ctx, tb).Open(ctx)
+	if err != nil {
+		tb.Fatalf("Open: %v", err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Close(ctx)
+	})
+	name := "/bench-" + strings.ToLower(rand.Text()[:8])
+	d := &duel{
+		adapter: side{adapted{s}, name + "-adapter", new(atomic.Int64)},
+		raw:     side{h.Raw(ctx, tb), name + "-raw", new(atomic.Int64)},
+		limits:  s.Limits(),
+	}
+	for _, s := range []side{d.adapter, d.raw} {
+		if err := s.Create(ctx, []string{s.dir}, nil); err != nil {
+			tb.Fatalf("create %s: %v", s.dir, err)
+		}
+	}
+	return d
+}
+
+// A bout is one kind of work with so many in flight.
+type bout struct {
+	*duel
+	kind         string
+	unit         string
+	inFlight     int
+	lessIsBetter bool
+	round        func(s side) (float64, error)
+}
+
+func (c *bout) name() string {
+	return strings.ReplaceAll(c.kind, " ", "-") + "/" + strconv.Itoa(c.inFlight)
+}
+
+func (d *duel) bouts() []*bout {
+	value := bytes.Repeat([]byte("v"), benchValue)
+	portable := registry.PortableLimits().MaxOps
+	room := len(d.adapter.dir) + len("/n1000000000") + benchValue
+	large := min(d.limits.MaxOps, d.limits.MaxBytes/room, benchLargest)
+	creates := func(n int) func(context.Context, side) error {
+		return func(ctx context.Context, s side) error { return s.Create(ctx, s.paths(n), value) }
+	}
+	ephemeral := func(ctx context.Context, s side) error { return s.CreateEphemeral(ctx, s.paths(1)[0], value) }
+	var all []*bout
+	for _, k := range []struct {
+		kind string
+		work func(context.Context, side) error
+	}{
+		{"create ephemeral", ephemeral},
+		{fmt.Sprintf("commit of %d creates", portable), creates(portable)},
+		{fmt.Sprintf("commit of %d creates, large", large), creates(large)},
+	} {
+		for _, n := range inFlights() {
+			all = append(all, &bout{duel: d, kind: k.kind, unit: "op/s", inFlight: n, round: func(s side) (float64, error) {
+				return throughput(n, benchRound, func(ctx context.Context) error { return k.work(ctx, s) })
+			}})
+		}
+	}
+	return append(all, &bout{duel: d, kind: "watch delivery, µs", unit: "µs", inFlight: 1, lessIsBetter: true, round: delivery})
+}
+
+// hold lets both sides take turns, each first in every second round, after one
+// round that does not count.
+func (c *bout) hold() (result, error) {
+	var adapter, raw []float64
+	start := time.Now()
+	for i := 0; i <= benchFew || i <= benchRounds && time.Since(start) < benchTime; i++ {
+		turns := []struct {
+			side
+			took *[]float64
+		}{{c.adapter, &adapter}, {c.raw, &raw}}
+		if i%2 == 1 {
+			turns[0], turns[1] = turns[1], turns[0]
+		}
+		for _, turn := range turns {
+			figure, err := c.round(turn.side)
+			if err != nil {
+				return result{}, fmt.Errorf("%s in %s: %w", c.name(), turn.dir, err)
+			}
+			if i > 0 {
+				*turn.took = append(*turn.took, figure)
+			}
+		}
+	}
+	return c.result(adapter, raw), nil
+}
+
+// throughput is how often work is done a second by so many workers.
+func throughput(workers int, d time.Duration, work func(context.Context) error) (float64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), benchSetup)
+	defer cancel()
+	var done atomic.Int64
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for i := range workers {
+		wg.Go(func() {
+			for errs[i] == nil && (time.Since(start) < d || done.Load() == 0) {
+				errs[i] = work(ctx)
+				done.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	rate := float64(done.Load()) / time.Since(start).Seconds()
+	for _, err := range errs {
+		if err != nil {
+			return 0, err // the others say the same
+		}
+	}
+	return rate, nil
+}
+
+// delivery is the median time, in microseconds, from the call of Set until the
+// watch has delivered the change.
+func delivery(s side) (float64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), benchSetup)
+	defer cancel()
+	path := s.paths(1)[0]
+	if err := s.Create(ctx, []string{path}, nil); err != nil {
+		return 0, err
+	}
+	next, err := s.Watch(ctx, path)
+	if err != nil {
+		return 0, err
+	}
+	took := make([]float64, benchChanges)
+	for i := range took {
+		set := make(chan error, 1)
+		start := time.Now()
+		go func() { set <- s.Set(ctx, path, strconv.AppendInt(nil, int64(i), 10)) }()
+		err := next(ctx)
+		took[i] = float64(time.Since(start).Nanoseconds()) / 1000
+		if err := errors.Join(err, <-set); err != nil {
+			return 0, err
+		}
+	}
+	return quantile(took, 2), nil
+}
+
+// adapted is an adapter's session as a BenchClient.
+type adapted struct{ s registry.Session }
+
+func (a adapted) CreateEphemeral(ctx context.Context, path string, value []byte) error {
+	_, err := a.s.Commit(ctx, registry.CreateEphemeral(path, value))
+	return err
+}
+
+func (a adapted) Create(ctx context.Context, paths []string, value []byte) error {
+	ops := make([]registry.Op, len(paths))
+	for i, path := range paths {
+		ops[i] = registry.Create(path, value)
+	}
+	_, err := a.s.Commit(ctx, ops...)
+	return err
+}
+
+func (a adapted) Set(ctx context.Context, path string, value []byte) error {
+	_, err := a.s.Commit(ctx, registry.Set(path, value, registry.AnyVersion))
+	return err
+}
+
+func (a adapted) Watch(ctx context.Context, path string) (func(context.Context) error, error) {
+	w, err := a.s.Watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = w.Close() })
+	if err := w.Add(path, registry.Self); err != nil {
+		return nil, err
+	}
+	next := func(ctx context.Context) error {
+		_, err := w.Next(ctx)
+		return err
+	}
+	for {
+		events, err := w.Next(ctx)
+		if err != nil || events[len(events)-1].Synced {
+			return next, err
+		}
+	}
+}

@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/registry"
 )
 
+// ledgerOps are the operations for a ledger that is written: itself and the notice.
+const ledgerOps = 2
+
 // write commits the plan step by step and returns what it moved, also when a later
-// step fails, and how many commits that took.
-func (m *member) write(ctx context.Context, p *sharding.Plan) (moved []Move, commits int, err error) {
+// step fails, and how many commits that took. notified are the instances that have
+// a notice.
+func (m *member) write(ctx context.Context, p *sharding.Plan, notified map[string]bool) (moved []Move, commits int, err error) {
 	nodes, err := m.itemNodes(ctx, p)
 	if err != nil {
 		return nil, 0, err
@@ -20,14 +25,15 @@ func (m *member) write(ctx context.Context, p *sharding.Plan) (moved []Move, com
 	flags := []string{m.path.Processing(), m.path.Necessary()}
 	// Room for the flags, which only a plan of several commits needs.
 	room := m.life.session.Limits().MaxOps - leadOps - len(flags)
-	steps := p.Steps(room, func(n int) int {
+	steps := p.Steps(room, ledgerOps, func(n int) int {
 		if nodes[m.path.Item(n)].Exists() {
 			return 1
 		}
 		return 2
 	})
 	for i, s := range steps {
-		ops := m.stepOps(s, nodes)
+		m.notices++
+		ops := m.stepOps(s, nodes, notified)
 		if len(steps) > 1 && i == 0 && !nodes[flags[0]].Exists() {
 			ops = append(ops, registry.CreateEphemeral(flags[0], nil))
 		}
@@ -96,10 +102,14 @@ func (m *member) guard() []registry.Op {
 	}
 }
 
-func (m *member) stepOps(s sharding.Step, nodes map[string]registry.Node) []registry.Op {
+func (m *member) stepOps(s sharding.Step, nodes map[string]registry.Node, notified map[string]bool) []registry.Op {
 	ops := m.guard()
+	stamp := fmt.Appendf(nil, "%s %d", m.id, m.notices)
 	for _, w := range s.Ledgers {
 		ops = append(ops, registry.Set(m.path.Ledger(w.ID), w.Ledger.Encode(), w.Version))
+		if notified[w.ID] { // else it is dead, or will register anew
+			ops = append(ops, registry.Set(m.path.Notice(w.ID), stamp, registry.AnyVersion))
+		}
 	}
 	for _, w := range s.Drop {
 		ops = append(ops, registry.Delete(m.path.Ledger(w.ID), w.Version))
@@ -118,21 +128,27 @@ func (m *member) stepOps(s sharding.Step, nodes map[string]registry.Node) []regi
 	return ops
 }
 
-// commit settles one commit of the leader. Each holds a ledger at its version,
-// or a deletion, so that submitting it again decides an uncertain one.
+// commit settles one commit of the leader, by submitting it until it is answered.
+// A refusal after an attempt of unknown outcome may be that attempt's own doing.
 func (m *member) commit(ctx context.Context, ops []registry.Op) error {
 	pause := 50 * time.Millisecond
-	for {
+	for inFlight := false; ; inFlight = true {
 		once, cancel := context.WithTimeout(ctx, 3*time.Second)
 		_, err := m.life.session.Commit(once, ops...)
 		cancel()
-		var failed *registry.CommitError
+		failed, refused := errors.AsType[*registry.CommitError](err)
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, &failed) && failed.Index < leadOps:
+		case refused && failed.Index < leadOps:
 			return fmt.Errorf("%w: %w", errNotLeader, err)
-		case errors.As(err, &failed):
+		case refused && inFlight:
+			applied, settleErr := m.settle(ctx, ops)
+			if applied || settleErr != nil {
+				return settleErr
+			}
+			return fmt.Errorf("%w: %w", errStale, err)
+		case refused:
 			return fmt.Errorf("%w: %w", errStale, err)
 		case ctx.Err() != nil, errors.Is(err, registry.ErrSessionLost), errors.Is(err, registry.ErrInvalid):
 			return err
@@ -141,6 +157,51 @@ func (m *member) commit(ctx context.Context, ops []registry.Op) error {
 			return err
 		}
 		pause = min(2*pause, time.Second)
+	}
+}
+
+// settle finds out whether an earlier attempt of ops was applied, and if it was
+// not, sees to it that it never will be. The notices tell the one: only the leader
+// writes them, each commit a value of its own. A ledger's version that has moved on
+// tells the other; where none has, one is moved.
+func (m *member) settle(ctx context.Context, ops []registry.Op) (applied bool, err error) {
+	guarded := ops[leadOps:]
+	paths := make([]string, len(guarded))
+	for i, op := range guarded {
+		paths[i] = op.Path
+	}
+	for {
+		nodes, err := m.life.session.Get(ctx, paths...)
+		if err != nil {
+			return false, err
+		}
+		var hold registry.Op
+		moved := false
+		for i, op := range guarded {
+			switch {
+			case op.Kind == registry.OpSet && op.Version == registry.AnyVersion && len(op.Value) > 0 && path.Dir(op.Path) == m.path.Notices():
+				if string(nodes[i].Value) == string(op.Value) {
+					return true, nil
+				}
+			case op.Version == registry.AnyVersion || op.Kind == registry.OpCreate || op.Kind == registry.OpCreateEphemeral:
+			case !nodes[i].Exists() || nodes[i].Version != op.Version:
+				moved = true
+			default:
+				hold = registry.Set(op.Path, nodes[i].Value, op.Version)
+			}
+		}
+		if moved || hold.Path == "" {
+			return false, nil
+		}
+		_, err = m.life.session.Commit(ctx, append(m.guard(), hold)...)
+		if failed, refused := errors.AsType[*registry.CommitError](err); refused && failed.Index < leadOps {
+			return false, fmt.Errorf("%w: %w", errNotLeader, err)
+		} else if err != nil && !refused && !errors.Is(err, registry.ErrUncertain) && !errors.Is(err, registry.ErrUnavailable) {
+			return false, err
+		}
+		if err != nil && !sleep(ctx, 50*time.Millisecond) {
+			return false, ctx.Err()
+		}
 	}
 }
 

@@ -43,10 +43,7 @@ func onEach(t *testing.T, test func(b *bed)) {
 			})
 		})
 	})
-	t.Run("etcd", func(t *testing.T) {
-		t.Parallel()
-		onEtcd(t, test)
-	})
+	onServices(t, func(t *testing.T, s service) { test(s.bed(t)) })
 }
 
 var namespaces atomic.Int64

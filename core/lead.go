@@ -109,12 +109,12 @@ var errNotLeader = errors.New("not the leader any more")
 func (m *member) share(ctx context.Context) error {
 	begun := time.Now()
 	for {
-		view, err := m.view(ctx)
+		view, notified, err := m.view(ctx)
 		if err != nil {
 			return err
 		}
 		plan := sharding.Derive(view)
-		moves, commits, err := m.write(ctx, plan)
+		moves, commits, err := m.write(ctx, plan, notified)
 		m.report(plan, view, Resharded{Job: m.name(), Total: view.Total, Moves: moves, Commits: commits, Took: time.Since(begun)})
 		if errors.Is(err, errStale) {
 			continue // a member wrote its ledger meanwhile
@@ -129,25 +129,28 @@ func (m *member) share(ctx context.Context) error {
 var errStale = errors.New("the state has changed")
 
 // view reads the ledgers and lives. A ledger is made with its life, and is listed
-// before the lives are read: a life that is missing then is over.
-func (m *member) view(ctx context.Context) (sharding.View, error) {
+// before the lives are read: a life that is missing then is over. notified says
+// which of the instances have a notice.
+func (m *member) view(ctx context.Context) (v sharding.View, notified map[string]bool, err error) {
 	ids, err := m.life.session.Children(ctx, m.path.Ledgers())
 	if err != nil {
-		return sharding.View{}, err
+		return v, nil, err
 	}
-	paths := make([]string, 0, 2*len(ids))
+	paths := make([]string, 0, 3*len(ids))
 	for _, id := range ids {
-		paths = append(paths, m.path.Ledger(id), m.path.Life(id))
+		paths = append(paths, m.path.Ledger(id), m.path.Life(id), m.path.Notice(id))
 	}
 	nodes, err := m.life.session.Get(ctx, paths...)
 	if err != nil {
-		return sharding.View{}, err
+		return v, nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v := sharding.View{Total: m.set.stored.ShardingTotalCount, Up: m.lives[m.id.String()].Up, Assign: m.assign(m.set.strategy)}
+	v = sharding.View{Total: m.set.stored.ShardingTotalCount, Up: m.lives[m.id.String()].Up, Assign: m.assign(m.set.strategy)}
+	notified = map[string]bool{}
 	for i, id := range ids {
-		led, live := nodes[2*i], nodes[2*i+1].Exists()
+		notified[id] = nodes[3*i+2].Exists()
+		led, live := nodes[3*i], nodes[3*i+1].Exists()
 		if !led.Exists() {
 			continue
 		}
@@ -157,10 +160,11 @@ func (m *member) view(ctx context.Context) (sharding.View, error) {
 			continue
 		}
 		v.Members = append(v.Members, sharding.Member{
-			ID: id, Live: live, Eligible: live && m.eligible(id), Ledger: l, Version: led.Version,
+			// Without its notice a member would not hear of what it is given; it registers anew.
+			ID: id, Live: live, Eligible: live && notified[id] && m.eligible(id), Ledger: l, Version: led.Version,
 		})
 	}
-	return v, nil
+	return v, notified, nil
 }
 
 // eligible reports whether the instance may own items.

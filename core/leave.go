@@ -45,7 +45,7 @@ func (m *member) unwatchAll() {
 	for _, p := range []string{m.path.Servers(), m.path.Instances(), m.path.Lives(), m.path.ShardingState()} {
 		m.life.unwatch(p, registry.Children)
 	}
-	for _, p := range []string{m.path.Config(), m.path.Leader(), m.path.Ledger(m.id.String())} {
+	for _, p := range []string{m.path.Config(), m.path.Leader(), m.path.Notice(m.id.String())} {
 		m.life.unwatch(p, registry.Self)
 	}
 	m.mu.Lock()

@@ -52,6 +52,8 @@ type member struct {
 	tidy          bool
 	waitFor       map[int]bool // items whose running nodes the leader watches
 
+	notices int // commits that this leader has numbered; its task's own
+
 	firing bool
 	total  int
 	items  map[int]*item
@@ -68,6 +70,7 @@ const (
 	stagePrepared
 	stageWatching
 	stageRegistered
+	stageOpen
 	stageLeft
 )
 
@@ -159,6 +162,8 @@ func (m *member) advance(ctx context.Context) error {
 		case at == stageWatching && ready:
 			err = m.register(ctx)
 		case at == stageRegistered:
+			err = m.openLedger(ctx)
+		case at == stageOpen:
 			return m.govern(ctx)
 		default:
 			return nil
@@ -222,6 +227,7 @@ func (m *member) register(ctx context.Context) error {
 	ops = append(ops,
 		registry.CreateEphemeral(m.path.Life(id), note),
 		registry.CreateEphemeral(m.path.Instance(id), value),
+		registry.CreateEphemeral(m.path.Notice(id), nil),
 		registry.Create(m.path.Ledger(id), ledger.New(0).Encode()))
 	_, err = m.life.session.Commit(ctx, ops...)
 	var failed *registry.CommitError
@@ -235,7 +241,25 @@ func (m *member) register(ctx context.Context) error {
 		return err
 	}
 	m.reach(stageRegistered)
-	m.life.watch(m.path.Ledger(id), registry.Self, m.sawLedger)
+	return nil
+}
+
+// openLedger reads the ledger and follows what the leader makes of it.
+func (m *member) openLedger(ctx context.Context) error {
+	id := m.id.String()
+	nodes, err := m.life.session.Get(ctx, m.path.Ledger(id))
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if m.stage == stageRegistered {
+		m.stage = stageOpen
+	}
+	if !m.stopping {
+		m.open(nodes[0])
+	}
+	m.mu.Unlock()
+	m.life.watch(m.path.Notice(id), registry.Self, m.sawNotice)
 	return nil
 }
 
@@ -258,6 +282,10 @@ func (m *member) open(node registry.Node) {
 		Running: m.path.Running, Instance: m.id.String(),
 	}
 	rec, err := execution.NewRecorder(cfg, m, node)
+	var led *ledger.Ledger
+	if err == nil {
+		led, err = ledger.Decode(node.Value)
+	}
 	if err != nil {
 		m.warn("own ledger is unreadable", err)
 		m.dead = err
@@ -275,6 +303,7 @@ func (m *member) open(node registry.Node) {
 	}
 	m.job.enter(PhaseRunning, nil)
 	m.emit(Started{Job: m.name(), Instance: m.id.String()})
+	m.own(led)
 }
 
 // reconcile makes the leader compare the whole state with what it should be.

@@ -10,55 +10,52 @@ import (
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/internal/testbed"
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/etcd"
 )
 
 // An instance that is cut off from a real server stops its items before anybody
 // else runs them, and everything it owned is owned again in time.
 func TestAnInstanceThatIsCutOffStopsBeforeOthersStart(t *testing.T) {
-	t.Parallel()
-	for _, d := range []testbed.Direction{testbed.Both, testbed.Requests, testbed.Answers} {
-		cluster := testbed.StartEtcd(t, testbed.Options{})
-		ways := map[string]*testbed.Client{}
-		const timeout = 2 * time.Second
-		b := &bed{T: t, ns: freshNamespace()}
-		b.client = func(t *testing.T, ns string) registry.Registry {
-			way := cluster.Client()
-			reg, err := etcd.Open(t.Context(), etcd.Config{
-				Endpoints: way.Endpoints(), Namespace: ns, DialOptions: way.DialOptions(), SessionTimeout: timeout,
-			})
-			require.NoError(t, err)
-			ways[""] = way // the latest
-			return reg
+	onServices(t, func(t *testing.T, s service) {
+		for _, d := range []testbed.Direction{testbed.Both, testbed.Requests, testbed.Answers} {
+			cutOff(t, s, d)
 		}
-		w := newWitness()
-		release := make(chan struct{})
-		w.hold = func(ctx context.Context, _ core.Shard) error {
-			select { // an item that runs as long as it may
-			case <-ctx.Done():
-			case <-release:
-			}
-			return context.Cause(ctx)
-		}
-		a := b.start("a", w, everySecond)
-		cut := ways[""]
-		b.until("a runs all", func() bool { return len(a.job().Running) == 4 })
-		c := b.start("c", w, everySecond)
-		b.until("c is there", func() bool { return len(c.job().Instances) == 2 })
-		hits := cut.Hits()
-		heal := cut.Blackhole(d)
-		gone := time.Now()
-		b.until("c runs all", func() bool { return len(c.job().Running) == 4 })
-		// The lease's timeout, half a second of etcd's expiry, one second of ours,
-		// and the fire that follows.
-		require.Less(t, time.Since(gone), timeout+3500*time.Millisecond, d)
-		require.Greater(t, cut.Hits(), hits, "the fault met nothing")
-		require.Empty(t, w.doubled(), "direction %v", d)
-		require.Len(t, of[core.SessionLost](a), 1)
-		heal()
-		close(release)
-		a.stop(b)
-		c.stop(b)
-		require.Empty(t, w.overlap)
+	})
+}
+
+func cutOff(t *testing.T, s service, d testbed.Direction) {
+	var latest way
+	b := &bed{T: t, ns: freshNamespace()}
+	b.client = func(t *testing.T, ns string) (reg registry.Registry) {
+		reg, latest = s.client(t, ns, sessionTimeout)
+		return reg
 	}
+	w := newWitness()
+	release := make(chan struct{})
+	w.hold = func(ctx context.Context, _ core.Shard) error {
+		select { // an item that runs as long as it may
+		case <-ctx.Done():
+		case <-release:
+		}
+		return context.Cause(ctx)
+	}
+	a := b.start("a", w, everySecond)
+	cut := latest
+	b.until("a runs all", func() bool { return len(a.job().Running) == 4 })
+	c := b.start("c", w, everySecond)
+	b.until("c is there", func() bool { return len(c.job().Instances) == 2 })
+	hits := cut.Hits()
+	heal := cut.Blackhole(d)
+	gone := time.Now()
+	b.until("c runs all", func() bool { return len(c.job().Running) == 4 })
+	// The session's timeout, the service's lateness, one second of ours, and the
+	// fire that follows.
+	require.Less(t, time.Since(gone), sessionTimeout+s.late+3*time.Second, d)
+	require.Greater(t, cut.Hits(), hits, "the fault met nothing")
+	require.Empty(t, w.doubled(), "direction %v", d)
+	require.Len(t, of[core.SessionLost](a), 1)
+	heal()
+	close(release)
+	a.stop(b)
+	c.stop(b)
+	require.Empty(t, w.overlap)
 }

@@ -58,6 +58,49 @@ func TestAnUncertainCommitNeitherDoublesNorBlocks(t *testing.T) {
 	}
 }
 
+// What the leader has moved is told once, also when the answer to its commit is lost,
+// and an attempt that may still be applied never is behind its back.
+func TestAnUncertainCommitOfTheLeaderIsSettledAndToldOnce(t *testing.T) {
+	for how, f := range map[string]fate{"applied": answerLost, "lost": requestLost, "applied late": appliedLate} {
+		t.Run(how, func(t *testing.T) {
+			onEach(t, func(b *bed) {
+				w := newWitness()
+				a := b.start("a", w, everySecond)
+				b.until("a has all", func() bool { return settled(4, a) && w.count() >= 4 })
+				told := len(of[core.Resharded](a))
+				var hit atomic.Bool
+				a.gate.decide(func(ops []registry.Op) fate {
+					if len(ops) > 2 && strings.Contains(ops[len(ops)-1].Path, "/sharding/") && strings.HasSuffix(ops[1].Path, "/term") && hit.CompareAndSwap(false, true) {
+						return f
+					}
+					return deliver
+				})
+				c := b.start("c", w, everySecond)
+				b.until("both have some", func() bool { return settled(4, a, c) && len(c.job().Items) == 2 })
+				a.gate.late.Wait()
+				before := w.count()
+				b.until("three more fires", func() bool { return w.count() >= before+12 })
+				require.True(b, hit.Load(), "the fault met no commit")
+				moved := map[int]int{}
+				for _, e := range of[core.Resharded](a)[told:] {
+					for _, mv := range e.Moves {
+						moved[mv.Item]++
+					}
+				}
+				want := map[int]int{}
+				for _, n := range c.job().Items {
+					want[n] = 1
+				}
+				require.Equal(b, want, moved)
+				a.stop(b)
+				c.stop(b)
+				require.Empty(b, w.doubled())
+				require.Empty(b, w.missing(4, time.Second))
+			})
+		})
+	}
+}
+
 func TestItemsThatMoveBetweenClocksRunEveryFireOnce(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()

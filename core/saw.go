@@ -2,9 +2,9 @@ package core
 
 import (
 	"encoding/json"
+	"errors"
 	"path"
 
-	"github.com/elasticron/elasticron/core/internal/ledger"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -58,7 +58,7 @@ func (m *member) sawInstance(n registry.Node) bool {
 	} else {
 		delete(m.instances, id)
 		// Ours is gone while our life stands: somebody shut this instance down.
-		if had && m.stage == stageRegistered && id == m.id.String() {
+		if had && (m.stage == stageRegistered || m.stage == stageOpen) && id == m.id.String() {
 			m.evicted = true
 		}
 	}
@@ -108,23 +108,24 @@ func (m *member) sawLeader(n registry.Node) bool {
 	return true
 }
 
-func (m *member) sawLedger(e registry.Event) {
-	if e.Synced {
+// sawNotice has the recorder read the ledger that the leader has written.
+func (m *member) sawNotice(e registry.Event) {
+	if e.Synced || (e.Node.Exists() && e.Node.Version == 0) {
 		return
 	}
 	m.mu.Lock()
 	rec := m.rec
-	if rec == nil && e.Node.Exists() && !m.stopping {
-		m.open(e.Node)
-		if l, err := ledger.Decode(e.Node.Value); err == nil {
-			m.own(l)
-		}
+	if !e.Node.Exists() && !m.stopping && m.dead == nil {
+		m.dead = errNoticeGone
+		m.task.Poke()
 	}
 	m.mu.Unlock()
 	if rec != nil {
-		rec.Observe(e.Node)
+		rec.Refresh()
 	}
 }
+
+var errNoticeGone = errors.New("the instance's notice was deleted from outside")
 
 // sawConfig puts a changed configuration in force.
 func (m *member) sawConfig(e registry.Event) {

@@ -66,11 +66,12 @@ func walk(b *bed, ses registry.Session, path string) string {
 
 var (
 	stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
+	marks  = regexp.MustCompile(`(/notices/\S+) E "[^"]+ \d+"`)
 	leads  = regexp.MustCompile(`(/leader/election/instance|/term) E "([^"]*)"`)
 )
 
-// normal replaces what differs from run to run: namespace, lives, times, and
-// which of the two leads.
+// normal replaces what differs from run to run: namespace, lives, times, which of
+// the two leads, and how often it has.
 func normal(b *bed, tree string, ins ...*instance) string {
 	b.Helper()
 	tree = strings.ReplaceAll(tree, "/"+b.ns, "/NS")
@@ -81,5 +82,6 @@ func normal(b *bed, tree string, ins ...*instance) string {
 	if both := leads.FindAllStringSubmatch(tree, -1); len(both) == 2 && both[0][2] == both[1][2] {
 		tree = leads.ReplaceAllString(tree, `$1 E "LEADER"`)
 	}
+	tree = marks.ReplaceAllString(tree, `$1 E "LEADER N"`)
 	return stamps.ReplaceAllString(tree, "TIME")
 }

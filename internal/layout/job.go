@@ -238,6 +238,13 @@ func (j Job) Ledgers() string { return j.own + "/ledgers" }
 // Ledger is persistent: the items of one instance and their last fires.
 func (j Job) Ledger(id string) string { return j.own + "/ledgers/" + id }
 
+// Notices is the directory of notices.
+func (j Job) Notices() string { return j.own + "/notices" }
+
+// Notice is ephemeral; the leader sets it when it writes the instance's ledger, so
+// that nobody has to watch a node that each fire changes.
+func (j Job) Notice(id string) string { return j.own + "/notices/" + id }
+
 // Term is ephemeral; every commit of the leader checks it.
 func (j Job) Term() string { return j.own + "/term" }
 
@@ -251,7 +258,7 @@ func (j Job) Scaffold() []string {
 		j.LeaderRoot(), j.LeaderElection(), j.ShardingState(), j.FailoverRoot(), j.FailoverItems(),
 		j.Sharding(), j.Trigger())
 	paths = append(paths, lineage(j.own)...)
-	return append(paths, j.Lives(), j.Ledgers())
+	return append(paths, j.Lives(), j.Ledgers(), j.Notices())
 }
 
 // lineage returns the paths from the top to path itself.

@@ -127,7 +127,7 @@ func (b *bed) rule(change func(l *ledger.Ledger)) {
 }
 
 // observe is the watch.
-func (b *bed) observe() { b.rec.Observe(b.node(ledgerPath)) }
+func (b *bed) observe() { b.rec.Refresh() }
 
 func without(items ...int) func(l *ledger.Ledger) {
 	return func(l *ledger.Ledger) {

@@ -111,11 +111,11 @@ func TestALedgerThatMovedOnDecides(t *testing.T) {
 				if len(tt.begun) > 0 {
 					commits = 2
 				}
-				b.requireRequests(commits, 1)
-				b.observe() // the watch is late
+				b.requireRequests(commits, 2)
+				b.observe() // the notice is late
 				synctest.Wait()
 				require.Empty(t, b.told().seen)
-				b.requireRequests(0, 0)
+				b.requireRequests(0, 1)
 			})
 		})
 	}
@@ -210,8 +210,8 @@ func TestGoneOnceAndEverythingLost(t *testing.T) {
 	}
 }
 
-// A watch alone tells of a ledger that is not ours any more.
-func TestTheWatchTellsOfAForeignLedger(t *testing.T) {
+// A look alone tells of a ledger that is not ours any more.
+func TestARefreshTellsOfAForeignLedger(t *testing.T) {
 	onBed(t, 1, func(b *bed) {
 		b.do(registry.Delete(ledgerPath, registry.AnyVersion))
 		b.observe()
@@ -220,7 +220,7 @@ func TestTheWatchTellsOfAForeignLedger(t *testing.T) {
 		is := b.told()
 		require.Len(t, is.gone, 1)
 		require.ErrorContains(t, is.gone[0], ledgerPath)
-		b.requireRequests(0, 0)
+		b.requireRequests(0, 1)
 	})
 }
 
@@ -231,20 +231,17 @@ func TestAnUnreadableLedgerIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// The watch may tell old news, and news of our own commits.
-func TestObserveTakesOnlyWhatIsNewer(t *testing.T) {
+// The notice may come late, and for nothing.
+func TestRefreshTakesOnlyWhatIsNewer(t *testing.T) {
 	onBed(t, 2, func(b *bed) {
-		old := b.node(ledgerPath)
 		b.rec.Begin(due(1), []int{0})
 		synctest.Wait()
-		b.rec.Observe(old)
 		b.observe()
 		synctest.Wait()
 		require.Empty(t, b.told().seen)
 		b.rule(leave(1))
 		b.rule(without(1))
 		b.observe()
-		b.rec.Observe(old)
 		synctest.Wait()
 		is := b.told()
 		require.Len(t, is.seen, 1)
@@ -253,7 +250,7 @@ func TestObserveTakesOnlyWhatIsNewer(t *testing.T) {
 		b.rec.Begin(due(2), []int{1})
 		synctest.Wait()
 		require.Equal(t, all(NotOwned, due(2), 1), b.told().no)
-		b.requireRequests(1, 0)
+		b.requireRequests(1, 2)
 	})
 }
 

@@ -75,7 +75,7 @@ type Recorder struct {
 	led     *ledger.Ledger
 	version registry.Version
 	created registry.Revision
-	newer   *registry.Node // seen by the watch, not yet adopted
+	stale   bool // somebody else has written the ledger, or may have
 	begins  []begin
 	ends    []end
 	overdue bool // ends have lingered long enough
@@ -139,17 +139,12 @@ func (r *Recorder) Account(items []int, through time.Time) {
 	r.task.Poke()
 }
 
-// Observe gives the recorder the ledger's node as a watch saw it.
-func (r *Recorder) Observe(node registry.Node) {
+// Refresh has the ledger read: somebody else has written it, or may have.
+func (r *Recorder) Refresh() {
 	r.mu.Lock()
-	fresh := node.Created != r.created || node.Version > r.version
-	if fresh {
-		r.newer = &node
-	}
+	r.stale = true
 	r.mu.Unlock()
-	if fresh {
-		r.task.Poke()
-	}
+	r.task.Poke()
 }
 
 // Drop refuses what has not begun, because the life has ended. What is in flight
@@ -180,14 +175,22 @@ func (r *Recorder) work() {
 // adopt takes over a ledger that somebody else wrote.
 func (r *Recorder) adopt() {
 	r.mu.Lock()
-	node := r.newer
-	r.newer = nil
-	if node == nil || r.gone != nil || (node.Created == r.created && node.Version <= r.version) {
-		r.mu.Unlock()
+	stale := r.stale && r.gone == nil
+	r.stale = false
+	r.mu.Unlock()
+	if !stale {
 		return
 	}
+	nodes, err := r.get(r.Ledger)
+	if err != nil {
+		return // the life has ended
+	}
+	r.mu.Lock()
+	known := nodes[0].Created == r.created && nodes[0].Version <= r.version
 	r.mu.Unlock()
-	r.replace(*node)
+	if !known {
+		r.replace(nodes[0])
+	}
 }
 
 // replace makes node the known state and tells the owner, or ends the life when it

@@ -135,7 +135,7 @@ func TestRefusalsThatNeedNoRequest(t *testing.T) {
 		is := b.told()
 		require.Equal(t, once(3), is.items())
 		require.ElementsMatch(t, append(all(NotOwned, due(1), 0, 1, 99), all(Behind, due(1), 2)...), is.no)
-		b.requireRequests(1, 0)
+		b.requireRequests(1, 1)
 		b.rec.Begin(due(1), []int{3})
 		b.rec.Begin(due(2), []int{3})
 		synctest.Wait()

@@ -36,7 +36,7 @@ func BenchmarkPlan(b *testing.B) {
 			b.ReportAllocs()
 			steps := 0
 			for b.Loop() {
-				steps = len(Derive(v).Steps(36, func(int) int { return 1 }))
+				steps = len(Derive(v).Steps(36, 1, func(int) int { return 1 }))
 			}
 			b.ReportMetric(float64(steps), "steps")
 		})

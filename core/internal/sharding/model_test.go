@@ -156,7 +156,7 @@ func cost(item int) int { return 1 + item%2 }
 // derive checks what a plan promises of itself.
 func (w *world) derive(maxOps int) (*Plan, []Step) {
 	p := Derive(w.view())
-	steps := p.Steps(maxOps, cost)
+	steps := p.Steps(maxOps, 1, cost)
 	if p.Empty() != (len(steps) == 0) {
 		w.Fatalf("empty %v, %d steps", p.Empty(), len(steps))
 	}

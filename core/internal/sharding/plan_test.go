@@ -163,7 +163,7 @@ func TestPlans(t *testing.T) {
 			for range 2 { // in both orders
 				v := View{Total: tt.total, Members: tt.members, Up: at(2), Assign: tt.assign}
 				p := Derive(v)
-				steps := p.Steps(36, func(int) int { return 1 })
+				steps := p.Steps(36, 1, func(int) int { return 1 })
 				require.Equal(t, len(steps) == 0, p.Empty())
 				require.LessOrEqual(t, len(steps), 1)
 				got := want{p.Moves, p.Waiting, p.Drop, p.Orphans, p.Cold, written(steps)}
@@ -185,9 +185,9 @@ var emptyIsNil = cmp.FilterValues(func(a, b map[int]time.Time) bool { return len
 func TestAPlanChangesNothingItWasGiven(t *testing.T) {
 	v := View{Total: 2, Up: at(2), Assign: to("b", "b"), Members: []Member{on("a", 3, items{0: idle, 2: idle}), on("b", 3, items{1: idle})}}
 	p := Derive(v)
-	first := p.Steps(4, cost)
+	first := p.Steps(4, 1, cost)
 	require.Greater(t, len(first), 1)
-	require.Empty(t, cmp.Diff(first, p.Steps(4, cost)))
+	require.Empty(t, cmp.Diff(first, p.Steps(4, 1, cost)))
 	require.Equal(t, items{0: idle, 2: idle}, v.Members[0].Ledger.Items)
 	require.Equal(t, 3, v.Members[1].Ledger.Total)
 }
@@ -203,7 +203,7 @@ func TestMarksOfManyMembersAreCut(t *testing.T) {
 	}
 	v.Total = 50
 	p := Derive(v)
-	steps := p.Steps(36, cost)
+	steps := p.Steps(36, 1, cost)
 	require.Len(t, steps, 3)
 	require.Len(t, written(steps), 100)
 	require.Len(t, p.Waiting, 100)
@@ -217,10 +217,10 @@ func TestMarksOfManyMembersAreCut(t *testing.T) {
 func TestATotalChangedInSeveralCommitsIsHeldFirst(t *testing.T) {
 	few := crowd(3, 6)
 	few.Total = 5
-	require.Len(t, Derive(few).Steps(36, cost), 1)
+	require.Len(t, Derive(few).Steps(36, 1, cost), 1)
 	many := crowd(50, 100)
 	many.Total = 99
-	steps := Derive(many).Steps(36, cost)
+	steps := Derive(many).Steps(36, 1, cost)
 	held := map[string]bool{}
 	for _, s := range steps {
 		if len(s.Moves) > 0 {
@@ -248,7 +248,7 @@ func TestOnlyWhatMovesIsWritten(t *testing.T) {
 	v.Members[50].Live, v.Members[50].Eligible = false, false
 	p := Derive(v)
 	require.Len(t, p.Moves, 100)
-	steps := p.Steps(36, func(int) int { return 1 })
+	steps := p.Steps(36, 1, func(int) int { return 1 })
 	require.LessOrEqual(t, len(steps), 6)
 	ledgers := 0
 	for _, s := range steps {

@@ -27,13 +27,13 @@ type Write struct {
 	Ledger  *ledger.Ledger
 }
 
-// Steps cuts the plan into commits of at most maxOps operations. cost is how many
-// operations the move of an item takes besides the ledgers; maxOps must have room
-// for one move and two ledgers.
-func (p *Plan) Steps(maxOps int, cost func(item int) int) []Step {
-	steps := p.cut(maxOps, cost, nil)
+// Steps cuts the plan into commits of at most maxOps operations. write is how many
+// a changed ledger takes, cost how many the move of an item takes besides the
+// ledgers, a dropped ledger is one; maxOps must have room for one move and two ledgers.
+func (p *Plan) Steps(maxOps, write int, cost func(item int) int) []Step {
+	steps := p.cut(maxOps, write, cost, nil)
 	if others := p.others(); len(steps) > 1 && len(others) > 0 {
-		return p.cut(maxOps, cost, others)
+		return p.cut(maxOps, write, cost, others)
 	}
 	return steps
 }
@@ -59,9 +59,9 @@ func (p *Plan) others() []string {
 	return ids
 }
 
-func (p *Plan) cut(maxOps int, cost func(item int) int, hold []string) []Step {
+func (p *Plan) cut(maxOps, write int, cost func(item int) int, hold []string) []Step {
 	w := &writer{
-		plan: p, maxOps: maxOps, now: map[string]*ledger.Ledger{},
+		plan: p, maxOps: maxOps, write: write, now: map[string]*ledger.Ledger{},
 		version: map[string]registry.Version{}, dirty: map[string]bool{},
 	}
 	for id, m := range p.before {
@@ -85,6 +85,7 @@ func (p *Plan) cut(maxOps int, cost func(item int) int, hold []string) []Step {
 type writer struct {
 	plan    *Plan
 	maxOps  int
+	write   int
 	now     map[string]*ledger.Ledger
 	version map[string]registry.Version
 	dirty   map[string]bool
@@ -129,9 +130,9 @@ func (w *writer) flags() {
 // it before the ledger is changed.
 func (w *writer) touch(id string) {
 	if !w.dirty[id] {
-		w.room(1)
+		w.room(w.write)
 		w.dirty[id] = true
-		w.ops++
+		w.ops += w.write
 	}
 }
 
@@ -151,7 +152,7 @@ func (w *writer) touches(m Move) []string {
 }
 
 func (w *writer) move(m Move, cost int) {
-	w.room(cost + len(w.touches(m)))
+	w.room(cost + w.write*len(w.touches(m)))
 	for _, id := range w.touches(m) {
 		w.touch(id)
 	}

@@ -8,7 +8,8 @@ import (
 	"os"
 	"time"
 
-	_ "github.com/elasticron/elasticron/registry/etcd"
+	_ "github.com/elasticron/elasticron/registry/etcd"      // registers etcd://
+	_ "github.com/elasticron/elasticron/registry/zookeeper" // registers zookeeper://
 )
 
 // A director runs the play: share, kill, take over, join.

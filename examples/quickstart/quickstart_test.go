@@ -80,7 +80,7 @@ func TestCtrlCLeavesNoProcessBehind(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	require.Eventually(t, func() bool { return strings.Contains(out.String(), "owns") }, time.Minute, 20*time.Millisecond, out.String())
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	require.Error(t, cmd.Wait())
+	require.Equal(t, exitInterrupted, exitStatus(t, cmd.Wait()))
 	require.Contains(t, out.String(), "interrupted")
 	requireNoneLeft(t, out.String())
 }
@@ -108,6 +108,23 @@ func gone(pid int) bool {
 
 func TestAnUnreachableRegistryIsOneLine(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), build(t), "-registry", "etcd://127.0.0.1:1/demo").CombinedOutput()
-	require.Error(t, err)
+	require.Equal(t, exitFailed, exitStatus(t, err))
 	require.Contains(t, string(out), "127.0.0.1:1")
+}
+
+func TestAWrongCommandLineIsStatus2(t *testing.T) {
+	bin := build(t)
+	out, err := exec.CommandContext(t.Context(), bin, "-zookeeper", "-registry", "etcd://127.0.0.1:1/demo").CombinedOutput()
+	require.Equal(t, exitUsage, exitStatus(t, err))
+	require.Equal(t, "quickstart: -zookeeper starts a registry and -registry names one that runs; leave one\n", string(out))
+	out, err = exec.CommandContext(t.Context(), bin, "-help").CombinedOutput()
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(out), "-zookeeper\n"), string(out))
+}
+
+func exitStatus(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	return exit.ExitCode()
 }

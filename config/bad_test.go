@@ -1,0 +1,147 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// job is a good file with one job, whose settings follow on line 6.
+const job = "registry:\n  url: memory://bad/shop\njobs:\n  hello:\n    cron: '@daily'\n    "
+
+func TestBadFilesAreOneLineForEachProblem(t *testing.T) {
+	const registry = "registry: {url: 'memory://a/b'}\n"
+	for _, c := range []struct {
+		name, file, want string
+	}{
+		// The file as a whole.
+		{"empty", "", "f.yaml: is empty; write the blocks registry and jobs"},
+		{"only a comment", "# nothing\n", "f.yaml: is empty; write the blocks registry and jobs"},
+		{"null", "~\n", "f.yaml:1:1: has no value, want a mapping; write the blocks registry and jobs"},
+		{"text", "hello\n", "f.yaml:1:1: is one value, want a mapping; write the blocks registry and jobs"},
+		{"list", "- registry\n", "f.yaml:1:1: is a list, want a mapping; write the blocks registry and jobs"},
+		{"no registry", "jobs: {}\n", "f.yaml: registry: is missing; write registry: and below it url: scheme://host:port/namespace"},
+		{"two documents", registry + "---\njobs: {}\n", "f.yaml:2:1: a second document begins (---); keep one in a file"},
+		{"bytes", registry + "# caf\xe9\n", "f.yaml:2:6: is not UTF-8 from here on; save the file as UTF-8"},
+		{"UTF-16", "\xff\xfea\x00", "f.yaml:1:1: is UTF-16; save it as UTF-8"},
+		{"control character", registry + "# \x07\n", "f.yaml:2:3: the control character U+0007 stands here; remove it"},
+		{"1 MiB", strings.Repeat("#", 1<<20+1), "f.yaml: is larger than 1024 KiB; it holds something else, or should be several files"},
+		// Syntax.
+		{"tab", "registry:\n\turl: memory://a/b\n", "f.yaml:2:1: the line is indented with a tab; use spaces"},
+		{"tab among spaces", "registry:\n  url: memory://a/b\n\tusername: jo\n", "f.yaml:3:1: the line is indented with a tab; use spaces"},
+		{"spaces and a tab", "jobs:\n  hello:\n  \tcron: '@daily'\n", "f.yaml:3:3: the line is indented with a tab; use spaces"},
+		{"cron with a star", "jobs:\n  a:\n    cron: * * * * * ?\n", "f.yaml:3:11: a value cannot begin with * or &; put it in quotes"},
+		{"cron with a step", "jobs:\n  a:\n    cron: */5 * * * * ?\n", "f.yaml:3:11: a value cannot begin with * or &; put it in quotes"},
+		{"at", "jobs:\n  a:\n    cron: @daily\n", "f.yaml:3:11: a value cannot begin with '@'; put it in quotes"},
+		{"two colons", "registry: url: x\n", `f.yaml:1:14: a second ":" on the line, or a wrong indentation; put a value that holds ": " in quotes, or line the key up with its neighbours`},
+		{"indentation", "registry:\n  url: x\n jobs: {}\n", "f.yaml:3:2: the line does not line up with those above; correct its indentation"},
+		{"quote", "registry: {url: 'x\n", "f.yaml:2:1: a quote is opened and never closed; close it"},
+		{"bracket", "registry: [x\n", "f.yaml:2:1: a list in brackets is not closed, or lacks a comma; write [a, b]"},
+		{"braces", "registry: {url: ${X}}\n", "f.yaml:1:18: a mapping in braces is not closed, or lacks a comma; write {a: 1, b: 2}, and put a value that holds braces in quotes"},
+		{"escape", `registry: {url: "\q"}` + "\n", `f.yaml:1:18: a "\" in double quotes begins an escape that YAML does not have; use single quotes`},
+		{"anchor", "registry: &r {url: 'memory://a/b'}\n", "f.yaml:1:11: anchors (&name) are not read; write the value out"},
+		{"alias", "registry: {url: &u 'memory://a/b', username: *u}\n", "f.yaml:1:17: anchors (&name) are not read; write the value out\nf.yaml:1:46: aliases (*name) are not read; write the value out"},
+		{"merge", registry + "jobs:\n  a:\n    <<: {cron: x}\n", "f.yaml:4:5: merge keys (<<) are not read; write the value out"},
+		{"tag", "registry: {url: !!str memory://a/b}\n", "f.yaml:1:17: tags (!name) are not read; write the value out"},
+		// Keys.
+		{"unknown at the top", registry + "console: {}\n", "f.yaml:2:1: console: is not a key here; there are: registry, jobs"},
+		{"near at the top", registry + "job: {}\n", "f.yaml:2:1: job: is not a key here; did you mean jobs?"},
+		{"Spring Boot", registry + "elasticjob:\n  regCenter: {}\n", "f.yaml:2:1: elasticjob: is not a key here; did you mean its inner blocks alone: registry and jobs?"},
+		{"twice at the top", registry + "jobs: {}\nregistry: {url: x}\n", "f.yaml:3:1: registry: is given twice, first on line 1; leave one"},
+		{"job twice", job + "shardingTotalCount: 1\n  hello: {cron: '@daily', shardingTotalCount: 1}\n", "f.yaml:7:3: jobs.hello: is given twice, first on line 4; leave one"},
+		{"field twice", job + "shardingTotalCount: 1\n    cron: '@hourly'\n", "f.yaml:7:5: jobs.hello.cron: is given twice, first on line 5; leave one"},
+		{"key is a list", registry + "? [a]\n: b\n", "f.yaml:2:3: has a key that is not text; write key: value"},
+		{"typing error", job + "shardingTotalCont: 1\n", "f.yaml:6:5: jobs.hello.shardingTotalCont: is not a key here; did you mean shardingTotalCount?"},
+		{"kebab-case", job + "sharding-total-count: 1\n", "f.yaml:6:5: jobs.hello.sharding-total-count: is not a key here; did you mean shardingTotalCount?"},
+		{"Go's name", job + "shards: 1\n", "f.yaml:6:5: jobs.hello.shards: is not a key here; did you mean shardingTotalCount?"},
+		{"unknown", job + "shardingTotalCount: 1\n    frequency: 2\n", "f.yaml:7:5: jobs.hello.frequency: is not a key here; there are: elasticJobClass, cron, timeZone, gap, overlap, shardingTotalCount, " +
+			"shardingItemParameters, jobParameter, monitorExecution, misfire, failover, maxTimeDiff, reconcileInterval, jobShardingStrategyType, description, label, props, disabled, overwrite, staticSharding, concurrency"},
+		{"odd key", job + "shardingTotalCount: 1\n    \"a\\nb\": 2\n    jobName: x\n", `f.yaml:7:5: jobs.hello."a\nb": is not a key here; there are: ` + "elasticJobClass"},
+		{"name", job + "shardingTotalCount: 1\n    jobName: hello\n", "f.yaml:7:5: jobs.hello.jobName: the name is that of the block; remove the key"},
+		{"thread pool", job + "shardingTotalCount: 1\n    jobExecutorThreadPoolSizeProviderType: CPU\n", "f.yaml:7:5: jobs.hello.jobExecutorThreadPoolSizeProviderType: is ElasticJob's alone; remove it, and write concurrency to bound the items that run at once"},
+		{"listeners", job + "shardingTotalCount: 1\n    jobListenerTypes: [a]\n", "f.yaml:7:5: jobs.hello.jobListenerTypes: is ElasticJob's and not here yet; remove it"},
+		{"seconds", job + "shardingTotalCount: 1\n    maxTimeDiffSeconds: 90\n", "f.yaml:7:5: jobs.hello.maxTimeDiffSeconds: is maxTimeDiff here, with its unit; write maxTimeDiff: 90s"},
+		{"any difference", job + "shardingTotalCount: 1\n    maxTimeDiffSeconds: -1\n", "f.yaml:7:5: jobs.hello.maxTimeDiffSeconds: is maxTimeDiff here, with its unit; write nothing: any difference is allowed"},
+		{"minutes", job + "shardingTotalCount: 1\n    reconcileIntervalMinutes: 5\n", "f.yaml:7:5: jobs.hello.reconcileIntervalMinutes: is reconcileInterval here, with its unit; write reconcileInterval: 5m"},
+		{"never", job + "shardingTotalCount: 1\n    reconcileIntervalMinutes: 0\n", "f.yaml:7:5: jobs.hello.reconcileIntervalMinutes: is reconcileInterval here, with its unit; write reconcileInterval: never"},
+		{"no minutes", job + "shardingTotalCount: 1\n    reconcileIntervalMinutes: soon\n", "f.yaml:7:5: jobs.hello.reconcileIntervalMinutes: is reconcileInterval here, with its unit; write for example reconcileInterval: 10m"},
+		// Types.
+		{"jobs is a list", registry + "jobs:\n- name: hello\n", `f.yaml:3:1: jobs: is a list, want a mapping; write "hello:" in place of "- name: hello", with its settings indented below`},
+		{"jobs is empty", registry + "jobs:\n", "f.yaml:2:6: jobs: has no value, want a mapping; write the name of a job and a colon on the next line, indented, and its settings below"},
+		{"job is empty", registry + "jobs:\n  hello:\n", "f.yaml:3:9: jobs.hello: has no value, want a mapping; write cron and shardingTotalCount on the next lines, indented"},
+		{"registry is text", "registry: memory://a/b\n", "f.yaml:1:11: registry: is one value, want a mapping; write url: and the address on the next line, indented"},
+		{"text is a list", job + "shardingTotalCount: 1\n    label: [a]\n", "f.yaml:7:12: jobs.hello.label: is a list, want text"},
+		{"text is empty", job + "shardingTotalCount: 1\n    label:\n", "f.yaml:7:11: jobs.hello.label: has no value; give one or remove the key"},
+		{"number is text", job + "shardingTotalCount: '3'\n", "f.yaml:6:25: jobs.hello.shardingTotalCount: is not a whole number; write digits alone, such as 3, without quotes"},
+		{"number is octal", job + "shardingTotalCount: 010\n", "f.yaml:6:25: jobs.hello.shardingTotalCount: is not a whole number; write digits alone, such as 3, without quotes"},
+		{"number is large", job + "shardingTotalCount: 4294967296\n", "f.yaml:6:25: jobs.hello.shardingTotalCount: does not fit 32 bits; give a smaller number"},
+		{"boolean is yes", job + "shardingTotalCount: 1\n    failover: yes\n", "f.yaml:7:15: jobs.hello.failover: want true or false; write true"},
+		{"boolean is off", job + "shardingTotalCount: 1\n    misfire: off\n", "f.yaml:7:14: jobs.hello.misfire: want true or false; write false"},
+		{"boolean is text", job + "shardingTotalCount: 1\n    misfire: 'true'\n", "f.yaml:7:14: jobs.hello.misfire: is text, want true or false without quotes"},
+		{"boolean is 1", job + "shardingTotalCount: 1\n    misfire: 1\n", "f.yaml:7:14: jobs.hello.misfire: is neither true nor false; write one of them"},
+		{"duration without unit", job + "shardingTotalCount: 1\n    maxTimeDiff: 90\n", "f.yaml:7:18: jobs.hello.maxTimeDiff: has no unit; write for example 90s"},
+		{"no duration", job + "shardingTotalCount: 1\n    reconcileInterval: soon\n", "f.yaml:7:24: jobs.hello.reconcileInterval: is not a duration; write for example 10m"},
+		{"no time", job + "shardingTotalCount: 1\n    reconcileInterval: 0s\n", "f.yaml:7:24: jobs.hello.reconcileInterval: is not positive; write never, or remove the key for 10m"},
+		{"no difference", job + "shardingTotalCount: 1\n    maxTimeDiff: -1s\n", "f.yaml:7:18: jobs.hello.maxTimeDiff: is not positive; remove the key to allow any difference"},
+		{"parameters are a list", job + "shardingTotalCount: 1\n    shardingItemParameters: [a]\n", "f.yaml:7:29: jobs.hello.shardingItemParameters: is a list; write 0=a,1=b or a mapping {0: a, 1: b}"},
+		{"parameters", job + "shardingTotalCount: 1\n    shardingItemParameters: a\n", `f.yaml:7:29: jobs.hello.shardingItemParameters: has "a", want item=parameter, for example "0=a,1=b" (a parameter can hold no comma)`},
+		{"parameter of no item", job + "shardingTotalCount: 1\n    shardingItemParameters: {a: b}\n", "f.yaml:7:30: jobs.hello.shardingItemParameters.a: is not a whole number; write digits alone, such as 3, without quotes"},
+		{"parameter twice", job + "shardingTotalCount: 1\n    shardingItemParameters: {0: b, +0: c}\n", `f.yaml:7:36: jobs.hello.shardingItemParameters."+0": gives item 0 twice; leave one`},
+		{"props", job + "shardingTotalCount: 1\n    props: {a: [b]}\n", "f.yaml:7:16: jobs.hello.props.a: is a list, want text"},
+		{"props are a list", job + "shardingTotalCount: 1\n    props: [b]\n", "f.yaml:7:12: jobs.hello.props: is a list, want a mapping; write name: value on the next lines, indented"},
+		// What core refuses.
+		{"no total", job + "label: a\n", "f.yaml:4:3: jobs.hello.shardingTotalCount: is missing; give the number of sharding items, at least 1"},
+		{"no cron", registry + "jobs: {a: {shardingTotalCount: 1}}\n", `f.yaml:2:8: jobs.a.cron: is missing; give a schedule such as "0/5 * * * * ?" or "@every 90s"`},
+		{"total 0", job + "shardingTotalCount: 0\n", "f.yaml:6:25: jobs.hello.shardingTotalCount: the sharding total count is 0; give at least 1"},
+		{"five fields", registry + "jobs: {a: {cron: '0 2 * * *', shardingTotalCount: 1}}\n", "f.yaml:2:18: jobs.a.cron: has 5 fields, Quartz has 6, seconds first, or 7 with the year; write 0 0 2 * * ?"},
+		{"zone", job + "shardingTotalCount: 1\n    timeZone: Mars\n", "f.yaml:7:15: jobs.hello.timeZone:"},
+		{"gap", job + "shardingTotalCount: 1\n    gap: jump\n", `f.yaml:7:10: jobs.hello.gap: "jump" is not a policy; use "run-after" or "skip"`},
+		{"strategy", job + "shardingTotalCount: 1\n    jobShardingStrategyType: BEST\n", "f.yaml:7:30: jobs.hello.jobShardingStrategyType:"},
+		{"parameter too many", job + "shardingTotalCount: 1\n    shardingItemParameters: 1=a\n", "f.yaml:7:29: jobs.hello.shardingItemParameters: item 1 does not exist: items are 0 to 0"},
+		{"parameter empty", job + "shardingTotalCount: 1\n    shardingItemParameters: {0: ''}\n", "f.yaml:7:29: jobs.hello.shardingItemParameters: cannot hold the parameter of item 0: it is empty; leave the item out"},
+		{"half a minute", job + "shardingTotalCount: 1\n    reconcileInterval: 30s\n", "f.yaml:7:24: jobs.hello.reconcileInterval: 30s is not a number of whole minutes"},
+		{"concurrency", job + "shardingTotalCount: 1\n    concurrency: -1\n", "f.yaml:7:18: jobs.hello.concurrency: -1 is negative; give 0 for the default, or at least 1"},
+		{"job's name", registry + "jobs: {a/b: {cron: '@daily', shardingTotalCount: 1}}\n", `f.yaml:2:8: jobs."a/b":`},
+		{"job without a name", registry + "jobs: {'': {cron: '@daily', shardingTotalCount: 1}}\n", `f.yaml:2:8: jobs."": is empty; give the job a name`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse("f.yaml", []byte(c.file))
+			require.Error(t, err)
+			if strings.HasSuffix(c.want, ":") || c.name == "odd key" {
+				require.True(t, strings.HasPrefix(err.Error(), c.want), err.Error())
+				return
+			}
+			require.Equal(t, c.want, err.Error())
+		})
+	}
+}
+
+func TestAllProblemsOfAFileAreToldAtOnce(t *testing.T) {
+	_, err := Parse("f.yaml", []byte(`jobs:
+  hello:
+    cron: 0 2 * * *
+    timeZone: Mars
+    shards: 3
+    shardingItemParameters: 7=a
+    failover: maybe
+    concurrency: -1
+  orders:
+    shardingTotalCount: x
+registry:
+  url: etcd://jo:hunter2@127.0.0.1/shop
+  password: hunter2
+`))
+	var all *Error
+	require.ErrorAs(t, err, &all)
+	var got []string
+	for _, p := range all.Problems {
+		require.NotContains(t, p.Error(), "\n")
+		require.NotContains(t, p.Error(), "hunter2")
+		got = append(got, p.Field)
+	}
+	require.Equal(t, []string{
+		"jobs.hello.cron", "jobs.hello.timeZone", "jobs.hello.shards", "jobs.hello.failover", "jobs.hello.concurrency",
+		"jobs.orders.cron", "jobs.orders.shardingTotalCount", "registry.url", "registry.password",
+	}, got)
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A Config is what a file holds. It is read only; use it by pointer.
+type Config struct {
+	// Registry is how the registry is reached.
+	Registry Registry
+	// Jobs are in the order of the file. Their values were checked as core does.
+	Jobs []core.JobConfig
+
+	file   string
+	urlAt  *FieldError
+	places places
+}
+
+// Load reads a file. The error is that of the file system, or an *Error.
+func Load(file string) (*Config, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	return Parse(file, data)
+}
+
+// Parse reads what a file holds. The name of the file stands in errors, and the file
+// names in data are relative to its folder. The error is an *Error.
+func Parse(file string, data []byte) (*Config, error) {
+	doc, problem := document(data)
+	if problem != nil {
+		problem.File = file
+		return nil, &Error{Problems: []*FieldError{problem}}
+	}
+	dir := filepath.Dir(file)
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // the process may change its folder
+	}
+	r := &reader{file: file, dir: dir}
+	cfg := r.root(doc)
+	if err := asError(r.problems); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// Open opens the registry. Its adapter must have been imported. The caller closes it.
+func (c *Config) Open(ctx context.Context) (registry.Registry, error) {
+	u, err := c.Registry.URL()
+	if err != nil {
+		return nil, fmt.Errorf("config: registry.url: %w", err)
+	}
+	reg, err := registry.Open(ctx, u)
+	if err == nil {
+		return reg, nil
+	}
+	if c.urlAt == nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	at := *c.urlAt
+	at.Problem, at.Err = oneLine(err.Error()), err
+	return nil, &at
+}
+
+// Job returns the configuration of one job.
+func (c *Config) Job(name string) (core.JobConfig, bool) {
+	for _, j := range c.Jobs {
+		if j.Name == name {
+			return j, true
+		}
+	}
+	return core.JobConfig{}, false
+}
+
+// Bind adds every job of the file to the scheduler, with the function that the
+// program has for its name. A job without a function, and a function without a job,
+// are an *Error that names them, and nothing is added. What core refuses is an
+// *Error too; the jobs before it in the file are then added.
+func (c *Config) Bind(s *core.Scheduler, functions map[string]core.Job) error {
+	if err := c.match(functions); err != nil {
+		return err
+	}
+	for _, j := range c.Jobs {
+		err := s.Add(functions[j.Name], j)
+		if refused := (*core.ConfigError)(nil); errors.As(err, &refused) {
+			return &Error{Problems: []*FieldError{c.places.problem(c.file, refused)}}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// match compares the names of the file with those of the program.
+func (c *Config) match(functions map[string]core.Job) error {
+	var problems []*FieldError
+	names := slices.Sorted(maps.Keys(functions))
+	var jobs []string
+	for _, j := range c.Jobs {
+		jobs = append(jobs, j.Name)
+		if functions[j.Name] != nil {
+			continue
+		}
+		m, _ := c.places.at(j.Name, "Name")
+		p := &FieldError{File: c.file, Field: m.path, Problem: "the program has no function for this job" + among("; it has them for", names)}
+		if m.key != nil {
+			p.Line, p.Column = m.key.Line, m.key.Column
+		}
+		problems = append(problems, p)
+	}
+	for _, name := range names {
+		if !slices.Contains(jobs, name) {
+			problems = append(problems, &FieldError{File: c.file, Field: join("jobs", name), Problem: "is missing: the program has a function of this name; add the job" + among(" (the file has", jobs, ")")})
+		}
+	}
+	return asError(problems)
+}
+
+// among lists names behind an introduction, or nothing when there are none.
+func among(intro string, names []string, end ...string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = clip(n)
+	}
+	return intro + " " + strings.Join(quoted, ", ") + strings.Join(end, "")
+}
+
+// String names the registry and the jobs, without their settings.
+func (c *Config) String() string {
+	names := make([]string, len(c.Jobs))
+	for i, j := range c.Jobs {
+		names[i] = clip(j.Name)
+	}
+	return fmt.Sprintf("registry %v, jobs [%s]", c.Registry, strings.Join(names, ", "))
+}
+
+// Format writes String for every verb of fmt.
+func (c *Config) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+
+// LogValue is String.
+func (c *Config) LogValue() slog.Value { return slog.StringValue(c.String()) }

@@ -1,0 +1,98 @@
+// Package config reads what a program is configured with from one YAML file: the
+// registry, and the jobs. The same file works with every registry whose adapter
+// the program imports.
+//
+//	registry:
+//	  url: ${REGISTRY:-etcd://127.0.0.1:2379/shop}
+//	jobs:
+//	  hello:
+//	    cron: 0/5 * * * * ?
+//	    shardingTotalCount: 3
+//	    shardingItemParameters: 0=Beijing,1=Shanghai,2=Shenzhen
+//
+// The smallest program names a function for each job of the file:
+//
+//	cfg, err := config.Load("jobs.yaml")
+//	...
+//	reg, err := cfg.Open(ctx)
+//	...
+//	defer reg.Close()
+//	sched := core.New(reg)
+//	err = cfg.Bind(sched, map[string]core.Job{"hello": core.JobFunc(hello)})
+//	...
+//	err = sched.Start(ctx)
+//
+// Bind refuses a job without a function and a function without a job, and names
+// them. A program that runs only some of the jobs of a file asks for each with
+// Config.Job and adds it itself.
+//
+// # The registry
+//
+//	registry:
+//	  url: zookeeper://10.0.0.1:2181,10.0.0.2:2181/shop?session-timeout=6s
+//	  username: elasticron
+//	  passwordFile: secrets/registry   # or passwordEnv: REGISTRY_PASSWORD
+//	  tls:
+//	    enabled: true                  # the default when a file is given
+//	    ca: ca.pem
+//	    cert: client.pem
+//	    key: client.key
+//
+// Whatever the adapter of the scheme understands stands in the url; the other keys
+// become the settings username, password-file, password-env, ca, cert, key and tls
+// of it. File names are relative to the folder of the YAML file.
+//
+// In this block, and nowhere else, ${NAME} is replaced by an environment variable,
+// ${NAME:-default} by the default when the variable is unset or empty, and $$ is a
+// dollar. Quotes make no difference. A value that is empty then counts as not
+// given. The exception is passwordEnv, which is itself the name of a variable.
+//
+// A password stands neither in the file nor in the url: both are refused.
+//
+// # The jobs
+//
+// jobs is a mapping from the name of a job to its settings. They have ElasticJob's
+// names, and the names of core.JobConfig where ElasticJob has none:
+//
+//	key                      JobConfig          value
+//	(the name of the block)  Name
+//	elasticJobClass          Class              text
+//	cron                     Cron               text
+//	timeZone                 TimeZone           text
+//	gap                      Gap                run-after or skip
+//	overlap                  Overlap            first or both
+//	shardingTotalCount       Shards             whole number
+//	shardingItemParameters   Params             0=a,1=b or a mapping {0: a, 1: b}
+//	jobParameter             Param              text
+//	monitorExecution         MonitorOff         true (default) or false
+//	misfire                  MisfireOff         true (default) or false
+//	failover                 Failover           true or false
+//	maxTimeDiff              MaxTimeDiff        duration in whole seconds, such as 90s
+//	reconcileInterval        ReconcileInterval  duration in whole minutes, or never
+//	jobShardingStrategyType  Strategy           text
+//	description              Description        text
+//	label                    Label              text
+//	props                    Props              mapping of texts
+//	disabled                 Disabled           true or false
+//	overwrite                Overwrite          true or false
+//	staticSharding           StaticSharding     true or false
+//	concurrency              Concurrency        whole number
+//
+// A key that is left out has the default of core.JobConfig, which is that of
+// ElasticJob's Java API: monitorExecution and misfire are true (in ElasticJob's
+// Spring Boot starter they are false). ElasticJob's maxTimeDiffSeconds and
+// reconcileIntervalMinutes are durations here; the error tells the line to write.
+//
+// # Errors
+//
+// The error of Load and Parse is an *Error that holds every *FieldError found, sorted by
+// line: each is one line with file, line, column, field, what is wrong and the fix.
+// Unknown and repeated keys, wrong types, and values that core would refuse are
+// problems. Anchors, aliases, merge keys and tags are not read. No such error repeats
+// a value of the registry block, nor one of props. Open and Bind name the place in the
+// file too.
+//
+// # Concurrency
+//
+// Everything is a value: safe for concurrent reading.
+package config

@@ -1,0 +1,222 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/elasticron/elasticron/core"
+)
+
+// A reader turns nodes into a Config and collects the problems.
+type reader struct {
+	file, dir string
+	problems  []*FieldError
+	urlAt     *FieldError // where registry.url stands
+}
+
+// add notes a problem at a node, nil for the file as a whole.
+func (r *reader) add(n *yaml.Node, field, format string, args ...any) {
+	r.addCause(n, field, nil, format, args...)
+}
+
+// addCause notes a problem that an error caused.
+func (r *reader) addCause(n *yaml.Node, field string, cause error, format string, args ...any) {
+	p := &FieldError{File: r.file, Field: field, Problem: oneLine(fmt.Sprintf(format, args...)), Err: cause}
+	if n != nil {
+		p.Line, p.Column = n.Line, n.Column
+	}
+	r.problems = append(r.problems, p)
+}
+
+// plainTree reports whether the tree below n has only what is read here.
+func (r *reader) plainTree(n *yaml.Node) bool {
+	ok := true
+	refuse := func(what string) {
+		r.add(n, "", "%s; write the value out", what)
+		ok = false
+	}
+	switch {
+	case n.Kind == yaml.AliasNode:
+		refuse("aliases (*name) are not read")
+	case n.Anchor != "":
+		refuse("anchors (&name) are not read")
+	case n.Style&yaml.TaggedStyle != 0:
+		refuse("tags (!name) are not read")
+	case n.Tag == "!!merge":
+		refuse("merge keys (<<) are not read")
+	}
+	for _, c := range n.Content {
+		ok = r.plainTree(c) && ok
+	}
+	return ok
+}
+
+// A member is one key of a mapping with its value.
+type member struct {
+	key, value *yaml.Node
+	path       string
+}
+
+// members returns the keys of a mapping, each once. It notes what is no mapping,
+// with the fix, and keys that are repeated.
+func (r *reader) members(n *yaml.Node, path, fix string) []member {
+	if n.Kind != yaml.MappingNode {
+		r.add(n, path, "%s, want a mapping; %s", nature(n), fix)
+		return nil
+	}
+	var found []member
+	first := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode {
+			r.add(key, path, "has a key that is not text; write key: value")
+			continue
+		}
+		m := member{key: key, value: n.Content[i+1], path: join(path, key.Value)}
+		if line := first[key.Value]; line > 0 {
+			r.add(key, m.path, "is given twice, first on line %d; leave one", line)
+			continue
+		}
+		first[key.Value] = key.Line
+		found = append(found, m)
+	}
+	return found
+}
+
+// nature says in words what a node is.
+func nature(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.SequenceNode:
+		return "is a list"
+	case n.Kind == yaml.MappingNode:
+		return "is a mapping"
+	case null(n):
+		return "has no value"
+	}
+	return "is one value"
+}
+
+func null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// root reads the file's outermost mapping.
+func (r *reader) root(n *yaml.Node) *Config {
+	cfg := &Config{file: r.file}
+	if !r.plainTree(n) {
+		return nil
+	}
+	found := r.members(n, "", "write the blocks registry and jobs")
+	if n.Kind == yaml.MappingNode && !slices.ContainsFunc(found, func(m member) bool { return m.key.Value == "registry" }) {
+		r.add(nil, "registry", "is missing; write registry: and below it url: scheme://host:port/namespace")
+	}
+	for _, m := range found {
+		switch m.key.Value {
+		case "registry":
+			cfg.Registry = r.registry(m)
+			cfg.urlAt = r.urlAt
+		case "jobs":
+			cfg.Jobs, cfg.places = r.jobs(m)
+		default:
+			r.unknown(m, []string{"registry", "jobs"}, map[string]string{
+				"regcenter": "registry", "elasticjob": "its inner blocks alone: registry and jobs", "job": "jobs",
+			})
+		}
+	}
+	return cfg
+}
+
+// unknown notes a key that is not known. The words are normalised spellings of what
+// people write instead, and what is meant.
+func (r *reader) unknown(m member, known []string, words map[string]string) {
+	key := m.key.Value
+	if meant := cmp.Or(words[normal(key)], nearest(key, known)); meant != "" {
+		r.add(m.key, m.path, "is not a key here; did you mean %s?", meant)
+		return
+	}
+	r.add(m.key, m.path, "is not a key here; there are: %s", strings.Join(known, ", "))
+}
+
+// normal is a key without the differences of spelling: kebab-case, snake_case.
+func normal(key string) string { return separators.Replace(strings.ToLower(key)) }
+
+var separators = strings.NewReplacer("-", "", "_", "", ".", "")
+
+// nearest returns the known key that is meant most likely, "" if none is near.
+func nearest(key string, known []string) string {
+	word := normal(key)
+	best, least := "", 0
+	for _, k := range known {
+		allowed := max(1, len(k)/4)
+		if len(word) < len(k)-allowed || len(word) > len(k)+allowed {
+			continue
+		}
+		if d := distance(word, strings.ToLower(k)); d <= allowed && (best == "" || d < least) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is the number of characters to insert, delete or replace.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// places say where the keys of each job stand, by the name of the job and the
+// field of core.JobConfig.
+type places map[string]map[string]member
+
+// at is where a field of a job stands, or the job when the field is not given.
+func (p places) at(job, field string) (m member, given bool) {
+	if m, given = p[job][field]; given {
+		return m, true
+	}
+	m = p[job]["Name"]
+	if f, known := fieldOf(field); known {
+		m.path = join(m.path, f.key)
+	}
+	return m, false
+}
+
+// problem is a refusal of core at the place of the file that caused it.
+func (p places) problem(file string, e *core.ConfigError) *FieldError {
+	m, given := p.at(e.Job, e.Field)
+	text := e.Problem
+	for _, prefix := range []string{"cron: ", "timeZone: ", "jobName ", "shardingItemParameters "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	switch {
+	case given:
+	case e.Field == "Cron":
+		text = `is missing; give a schedule such as "0/5 * * * * ?" or "@every 90s"`
+	case e.Field == "Shards":
+		text = "is missing; give the number of sharding items, at least 1"
+	}
+	problem := &FieldError{File: file, Field: m.path, Problem: oneLine(text), Err: e}
+	place := m.key
+	if given && e.Field != "Name" {
+		place = m.value
+	}
+	if place != nil {
+		problem.Line, problem.Column = place.Line, place.Column
+	}
+	return problem
+}

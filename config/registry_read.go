@@ -1,0 +1,143 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+var registryKeys = []string{"url", "username", "passwordFile", "passwordEnv", "tls"}
+
+// What people write instead, among them ElasticJob's names.
+var registryWords = map[string]string{
+	"address": "url", "addr": "url", "uri": "url", "servers": "url", "hosts": "url", "endpoints": "url", "serverlists": "url",
+	"namespace":                  "the path of url, scheme://host:port/namespace",
+	"sessiontimeout":             "the setting of url, ?session-timeout=6s",
+	"sessiontimeoutmilliseconds": "the setting of url, ?session-timeout=6s",
+	"user":                       "username",
+	"ca":                         "tls.ca", "cert": "tls.cert", "key": "tls.key", "ssl": "tls",
+}
+
+// secretKeys would hold a secret in the file.
+var secretKeys = map[string]bool{
+	"password": true, "passwd": true, "pwd": true, "pass": true, "secret": true, "token": true, "digest": true, "credentials": true, "auth": true,
+}
+
+// registry reads the registry block.
+func (r *reader) registry(block member) Registry {
+	var reg Registry
+	clean, urlRead := len(r.problems), block.value.Kind == yaml.MappingNode
+	found := r.members(block.value, block.path, "write url: and the address on the next line, indented")
+	place := block
+	for _, m := range found {
+		if secretKeys[normal(m.key.Value)] {
+			r.add(m.key, m.path, "a password does not belong in this file; put it in a file that passwordFile names, or in an environment variable that passwordEnv names")
+			continue
+		}
+		switch m.key.Value {
+		case "url":
+			before := len(r.problems)
+			place, reg.Address = m, r.setting(m)
+			urlRead = len(r.problems) == before
+		case "username":
+			reg.Username = r.setting(m)
+		case "passwordFile":
+			reg.PasswordFile = r.filename(m)
+		case "passwordEnv":
+			reg.PasswordEnv = r.variableName(m)
+		case "tls":
+			reg.TLS = r.tls(m)
+		default:
+			r.unknown(m, registryKeys, registryWords)
+		}
+	}
+	if reg.PasswordFile != "" && reg.PasswordEnv != "" {
+		r.add(block.key, block.path, "has both passwordFile and passwordEnv; leave one")
+	}
+	_, _, err := parseAddress(reg.Address)
+	if err == nil && len(r.problems) == clean {
+		_, err = reg.URL()
+	}
+	if err != nil && urlRead {
+		r.add(place.key, join(block.path, "url"), "%v", err)
+	}
+	r.urlAt = &FieldError{File: r.file, Line: place.key.Line, Column: place.key.Column, Field: join(block.path, "url")}
+	return reg
+}
+
+// setting is a text of the registry block with its variables replaced.
+func (r *reader) setting(m member) string {
+	s, ok := r.text(m)
+	if !ok {
+		return ""
+	}
+	s, err := expand(s, os.LookupEnv)
+	if err != nil {
+		r.add(m.value, m.path, "%v", err)
+	}
+	return s
+}
+
+// filename is a setting that names a file, relative to the folder of the YAML file.
+func (r *reader) filename(m member) string {
+	name := r.setting(m)
+	if name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(r.dir, name)
+}
+
+// variableName is the name of a variable, whose value is left where it is. What is
+// no name is not repeated: it may be the secret.
+func (r *reader) variableName(m member) string {
+	s, ok := r.text(m)
+	switch {
+	case !ok:
+		return ""
+	case strings.Contains(s, "${"):
+		r.add(m.value, m.path, "names the variable itself, which is read when the registry is opened; write its NAME without ${}")
+		return ""
+	case s != "" && !variableName.MatchString(s):
+		r.add(m.value, m.path, "is not the name of an environment variable; write its name, such as REGISTRY_PASSWORD, and put the password in that variable")
+		return ""
+	}
+	return s
+}
+
+// tls reads the tls block. TLS is on when it says so, or gives a file and does not
+// say otherwise.
+func (r *reader) tls(block member) TLS {
+	var t TLS
+	said := false
+	found := r.members(block.value, block.path, "write enabled: true on the next line, indented")
+	if block.value.Kind == yaml.MappingNode && len(found) == 0 {
+		r.add(block.key, block.path, "is empty; give ca, cert and key, or enabled: true")
+	}
+	for _, m := range found {
+		switch m.key.Value {
+		case "enabled":
+			if s := r.setting(m); s != "" {
+				t.Enabled, said = r.parseBool(m, s, false)
+			}
+		case "ca":
+			t.CA = r.filename(m)
+		case "cert":
+			t.Cert = r.filename(m)
+		case "key":
+			t.Key = r.filename(m)
+		default:
+			r.unknown(m, []string{"enabled", "ca", "cert", "key"}, map[string]string{
+				"cafile": "ca", "cacert": "ca", "certfile": "cert", "certificate": "cert", "keyfile": "key", "tls": "enabled",
+			})
+		}
+	}
+	if (t.Cert == "") != (t.Key == "") {
+		r.add(block.key, block.path, "a certificate needs its key; give both cert and key")
+	}
+	if !said {
+		t.Enabled = t.CA != "" || t.Cert != ""
+	}
+	return t
+}

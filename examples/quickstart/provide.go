@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/elasticron/elasticron/internal/testbed/zkserver"
+	"github.com/elasticron/elasticron/registry/etcd/embedded"
+)
+
+// provide returns the URL of the registry, and what ends it. Sessions last two
+// seconds where the play decides: a killed worker is missed soon.
+func provide(ctx context.Context, s settings, scr *screen) (string, func(), error) {
+	switch {
+	case s.registry != "":
+		return s.registry, func() {}, nil
+	case s.zookeeper:
+		return provideZooKeeper(ctx, scr)
+	}
+	return provideEtcd(ctx, s, scr)
+}
+
+func provideEtcd(ctx context.Context, s settings, scr *screen) (string, func(), error) {
+	dir := ""
+	if s.keep {
+		var err error
+		if dir, err = os.MkdirTemp("", "elasticron-quickstart-"); err != nil {
+			return "", nil, err
+		}
+	}
+	srv, err := embedded.Start(ctx, embedded.Config{Dir: dir})
+	if err != nil {
+		return "", nil, err
+	}
+	scr.say("embedded etcd at %s", srv.Endpoint())
+	return "etcd://" + srv.Endpoint() + "/quickstart?session-timeout=2s", func() {
+		_ = srv.Close()
+		if s.keep {
+			fmt.Printf("kept: %s (open it with embedded://%s?namespace=quickstart)\n", dir, dir)
+		}
+	}, nil
+}
+
+func provideZooKeeper(ctx context.Context, scr *screen) (string, func(), error) {
+	scr.say("looking for a way to run ZooKeeper")
+	srv, err := zkserver.Start(ctx, zkserver.Options{})
+	if err != nil {
+		return "", nil, fmt.Errorf("quickstart: -zookeeper: %w", err)
+	}
+	addrs := strings.Join(srv.Addrs(), ",")
+	scr.say("ZooKeeper %s at %s, by %s", srv.Version(), addrs, srv.Way())
+	return "zookeeper://" + addrs + "/quickstart?session-timeout=2s", func() { _ = srv.Close() }, nil
+}

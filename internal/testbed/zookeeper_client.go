@@ -32,7 +32,7 @@ func (c *ZooKeeperClient) Hits() int {
 }
 
 // NextCommit decides the fate of the client's next commit that has none yet: a
-// create, or a multi that does more than check. hit reports whether a commit has
+// create, set or delete, or a multi that does more than check. hit reports whether a commit has
 // met it.
 //
 // AppliedLate keeps the client away from all servers until the commit is applied,

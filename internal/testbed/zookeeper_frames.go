@@ -17,6 +17,8 @@ const (
 
 const (
 	opCreate          = 1
+	opDelete          = 2
+	opSetData         = 5
 	opCheck           = 13
 	opMulti           = 14
 	opCreate2         = 15
@@ -27,7 +29,7 @@ const (
 
 // operations are the names of ZooKeeper's own table of operations.
 var operations = map[int32]string{
-	opCreate: "create", 2: "delete", 3: "exists", 4: "getData", 5: "setData", 6: "getACL", 7: "setACL",
+	opCreate: "create", opDelete: "delete", 3: "exists", 4: "getData", opSetData: "setData", 6: "getACL", 7: "setACL",
 	8: "getChildren", 9: "sync", 11: "ping", 12: "getChildren2", opCheck: "check", opMulti: "multi", opCreate2: "create2",
 	16: "reconfig", 17: "checkWatches", 18: "removeWatches", opCreateContainer: "createContainer", 20: "deleteContainer",
 	opCreateTTL: "createTTL", 22: "multiRead", 100: "auth", 101: "setWatches", 102: "sasl", 103: "getEphemerals",
@@ -208,7 +210,7 @@ func (f *frames) applyLate(number int32, frame []byte) {
 // only checks is a read's barrier.
 func isCommit(op int32, body []byte) bool {
 	switch op {
-	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
+	case opCreate, opDelete, opSetData, opCreate2, opCreateContainer, opCreateTTL:
 		return true
 	case opMulti:
 		return !onlyChecks(body)

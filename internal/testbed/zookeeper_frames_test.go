@@ -34,7 +34,7 @@ func TestIsCommit(t *testing.T) {
 		{"create", opCreate, nil, true},
 		{"create2", opCreate2, nil, true},
 		{"getData", 4, nil, false},
-		{"setData", 5, nil, false},
+		{"setData", 5, nil, true},
 		{"a multi that checks", opMulti, multiOf(opCheck, opCheck), false},
 		{"an empty multi", opMulti, multiOf(), false},
 		{"a multi that checks and deletes", opMulti, multiOf(opCheck, 2), true},

@@ -90,8 +90,9 @@
 //
 // The group Models tries what nobody thought of. RapidSequential and
 // WatchConverges run sequences of steps that rapid makes from fixed seeds, the
-// same for every adapter and every run; a sequence that fails is shrunk, within a
-// few seconds, to the steps that matter. The others record what several clients
+// same for every adapter and every run: 20, or as many as 6 seconds allow (the log
+// tells), but at least 4. One that fails is shrunk, within a few seconds, to the
+// steps that matter. The others record what several clients
 // did and saw, and let porcupine look for an order in time that explains it: a
 // commit whose outcome nobody knows may take effect at any later time, or never.
 // A failure lists the shortest part of the history that nothing explains. A

@@ -31,8 +31,9 @@ func TestFewSequencesHoldEveryFault(t *testing.T) {
 }
 
 func TestSequencesAreTheSameEveryTime(t *testing.T) {
-	require.Equal(t, movesOf().Example(7), movesOf().Example(7))
-	require.NotEqual(t, movesOf().Example(7), movesOf().Example(8))
+	first := movesOf().Example(7)
+	require.Equal(t, first, movesOf().Example(7))
+	require.NotEqual(t, first, movesOf().Example(8))
 }
 
 func TestReduce(t *testing.T) {

@@ -14,6 +14,9 @@ import (
 var errNoReason = errors.New("the service refused the commit, but every operation could be applied")
 
 // Commit is one transaction, and one request: the reason of a refusal comes with it.
+// It is two when a parent was made again since it was last seen: the first was
+// refused for that alone, so it certainly did nothing, and the second relies on
+// nothing that was seen before.
 func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
 	if err := s.reg.cfg.Limits.Validate(ops); err != nil {
 		return 0, fmt.Errorf("etcd: %w", err)
@@ -21,18 +24,23 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 	if err := s.alive(ctx); err != nil {
 		return 0, err
 	}
-	p := newPlan(ops, s.lease)
-	resp, err := s.send(ctx, p.request())
-	if err != nil {
-		return 0, err
+	for p := newPlan(ops, s.lease, &s.reg.parents); ; p = newPlan(ops, s.lease, nil) {
+		resp, err := s.send(ctx, p.request())
+		if err != nil {
+			return 0, err
+		}
+		if resp.Succeeded && !p.doomed {
+			p.applied(resp.Responses, &s.reg.parents)
+			return registry.Revision(resp.Header.GetRevision()), nil
+		}
+		p.refused(resp.Responses, &s.reg.parents)
+		if refusal := p.failure(resp.Responses); refusal != nil {
+			return 0, refusal
+		}
+		if !p.outdated {
+			return 0, fail("commit", registry.ErrUnavailable, errNoReason)
+		}
 	}
-	if resp.Succeeded && !p.doomed {
-		return registry.Revision(resp.Header.GetRevision()), nil
-	}
-	if refusal := p.failure(resp.Responses); refusal != nil {
-		return 0, refusal
-	}
-	return 0, fail("commit", registry.ErrUnavailable, errNoReason)
 }
 
 // send repeats a write only when the service has certainly not taken it.
@@ -41,13 +49,13 @@ func (s *session) send(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse
 	defer release()
 	leader := withLeader(ctx)
 	for n := 0; ; n++ {
-		attempt, trace := withTrace(leader)
-		resp, err := s.reg.kv.Txn(attempt, txn, callOptions...)
+		departure := newDeparture()
+		resp, err := s.reg.kv.Txn(leader, txn, departure.options()...)
 		if err == nil {
 			return resp, nil
 		}
 		v := judge(err)
-		unsent := !trace.sent()
+		unsent := !departure.sent()
 		if !v.sure && !unsent {
 			return nil, s.uncertain(ctx, err)
 		}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/elasticron/elasticron/registry"
@@ -95,47 +93,6 @@ func gaveUp(ctx context.Context, what string, last error) error {
 	}
 	return fmt.Errorf("etcd: %s: %w: %w (last: %w)", what, registry.ErrUnavailable, ctx.Err(), rpctypes.Error(last))
 }
-
-// A trace notes when a request has left for a server. gRPC waits for a
-// connection on its own; without this, a context that ends meanwhile could not
-// be told from one that ends after the request was sent.
-type trace struct{ at atomic.Pointer[time.Time] }
-
-type traceKey struct{}
-
-func withTrace(ctx context.Context) (context.Context, *trace) {
-	t := new(trace)
-	return context.WithValue(ctx, traceKey{}, t), t
-}
-
-func (t *trace) sent() bool { return t.at.Load() != nil }
-
-// sentAt is when it left; no later than the server can have got it.
-func (t *trace) sentAt() time.Time {
-	if at := t.at.Load(); at != nil {
-		return *at
-	}
-	return time.Time{}
-}
-
-// tracer is the stats.Handler that fills traces.
-type tracer struct{}
-
-func (tracer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
-
-func (tracer) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	// The header leaves before any byte of the message does.
-	if _, leaving := s.(*stats.OutHeader); !leaving {
-		return
-	}
-	if t, ok := ctx.Value(traceKey{}).(*trace); ok {
-		now := time.Now()
-		t.at.CompareAndSwap(nil, &now)
-	}
-}
-
-func (tracer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (tracer) HandleConn(context.Context, stats.ConnStats)                       {}
 
 const (
 	pauseMin = 50 * time.Millisecond

@@ -14,17 +14,25 @@ import (
 // writes, else the reads that show which operation fails first, at the very
 // revision at which the compares were made.
 //
+// A parent must be there and be persistent. Of one whose creation revision is
+// known to be that of a persistent node, a single compare tells both; when it was
+// made again since, this compare fails and no operation does: the plan was outdated.
+//
 // Operations see each other, but etcd compares before it writes: what earlier
 // operations of the same commit make or remove is worked out here.
 type plan struct {
 	ops      []registry.Op
 	compares []*pb.Compare
 	writes   []*pb.RequestOp
+	confirms []*pb.RequestOp // reads of unknown parents, after the writes
 	reads    []*pb.RequestOp
 	facts    []facts // of each op, as indexes into reads
 	doomed   bool    // cannot be applied whatever the state; only the reason is open
 
-	parents  map[string]int // key of a compared parent to the index of its read
+	known    *incarnations
+	outdated bool // or may be: some parent is compared by what is known of it
+
+	parents  map[string]parent // by key
 	made     map[string]registry.OpKind
 	madeIn   map[string]bool
 	gone     map[string]bool
@@ -34,10 +42,17 @@ type plan struct {
 // facts locates what decides one op. -1: nothing to read.
 type facts struct{ node, parent, children int }
 
-func newPlan(ops []registry.Op, lease int64) *plan {
+// A parent is one that is compared.
+type parent struct {
+	read    int // index into reads
+	confirm int // index into confirms; -1: its incarnation is known
+}
+
+// newPlan makes the plan of ops; known may be nil.
+func newPlan(ops []registry.Op, lease int64, known *incarnations) *plan {
 	p := &plan{
-		ops: ops, facts: make([]facts, len(ops)),
-		parents: map[string]int{}, made: map[string]registry.OpKind{}, madeIn: map[string]bool{},
+		ops: ops, facts: make([]facts, len(ops)), known: known,
+		parents: map[string]parent{}, made: map[string]registry.OpKind{}, madeIn: map[string]bool{},
 		gone: map[string]bool{}, goneFrom: map[string][]string{},
 	}
 	for i, op := range ops {
@@ -109,17 +124,24 @@ func (p *plan) compareVersion(key string, v registry.Version) {
 // compareParent requires a persistent node, once for each parent, and returns
 // the index of its read.
 func (p *plan) compareParent(key string) int {
-	i, done := p.parents[key]
-	if !done {
-		// Not KeysOnly: etcd 3.7 leaves the lease out then.
-		i = p.read(&pb.RangeRequest{Key: []byte(key)})
-		p.parents[key] = i
+	if done, ok := p.parents[key]; ok {
+		return done.read
+	}
+	// Not KeysOnly: etcd 3.7 leaves the lease out then.
+	here := parent{read: p.read(&pb.RangeRequest{Key: []byte(key)}), confirm: -1}
+	if created := p.known.of(key); created != 0 {
+		p.compares = append(p.compares, createdAt(key, created))
+		p.outdated = true
+	} else {
 		p.compares = append(p.compares, exists(key), &pb.Compare{
 			Key: []byte(key), Target: pb.Compare_LEASE, Result: pb.Compare_EQUAL,
 			TargetUnion: &pb.Compare_Lease{Lease: 0},
 		})
+		here.confirm = len(p.confirms)
+		p.confirms = append(p.confirms, readOp(&pb.RangeRequest{Key: []byte(key), KeysOnly: true}))
 	}
-	return i
+	p.parents[key] = here
+	return here.read
 }
 
 // compareEmpty requires that path has no children but those that earlier
@@ -153,7 +175,35 @@ func (p *plan) request() *pb.TxnRequest {
 	if p.doomed {
 		return &pb.TxnRequest{Success: p.reads}
 	}
-	return &pb.TxnRequest{Compare: p.compares, Success: p.writes, Failure: p.reads}
+	return &pb.TxnRequest{Compare: p.compares, Success: slices.Concat(p.writes, p.confirms), Failure: p.reads}
+}
+
+// applied takes the answer to the writes, and tells n of the parents it shows.
+func (p *plan) applied(answers []*pb.ResponseOp, n *incarnations) {
+	if len(p.confirms) == 0 {
+		return
+	}
+	for key, is := range p.parents {
+		if is.confirm >= 0 {
+			n.learn(key, created(answers[len(p.writes)+is.confirm]))
+		}
+	}
+}
+
+// refused takes the answer to the reads, and tells n of the parents it shows.
+func (p *plan) refused(answers []*pb.ResponseOp, n *incarnations) {
+	for key, is := range p.parents {
+		n.learn(key, created(answers[is.read]))
+	}
+}
+
+// created is the creation revision of the node that was read, 0 when it is not
+// there or ephemeral.
+func created(answer *pb.ResponseOp) int64 {
+	if kvs := answer.GetResponseRange().GetKvs(); parentProblem(kvs) == nil {
+		return kvs[0].CreateRevision
+	}
+	return 0
 }
 
 // failure names the first operation that the state shown by the reads refuses,
@@ -230,6 +280,13 @@ func versionIs(key string, v int64) *pb.Compare {
 	return &pb.Compare{
 		Key: []byte(key), Target: pb.Compare_VERSION, Result: pb.Compare_EQUAL,
 		TargetUnion: &pb.Compare_Version{Version: v},
+	}
+}
+
+func createdAt(key string, revision int64) *pb.Compare {
+	return &pb.Compare{
+		Key: []byte(key), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: revision},
 	}
 }
 

@@ -48,6 +48,8 @@ type Registry struct {
 	leases pb.LeaseClient
 	watch  pb.WatchClient
 
+	parents incarnations // under which nodes were made
+
 	mu       sync.Mutex
 	closed   bool
 	sessions map[*session]struct{}
@@ -110,7 +112,6 @@ func clientConfig(life context.Context, cfg Config) clientv3.Config {
 			Backoff:           backoff.Config{BaseDelay: reconnectMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
 			MinConnectTimeout: time.Second,
 		}),
-		grpc.WithStatsHandler(tracer{}),
 	}
 	return clientv3.Config{
 		Endpoints:            cfg.Endpoints,
@@ -152,9 +153,9 @@ func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
 	var lease *pb.LeaseGrantResponse
 	err := r.retry(ctx, "open session", func(ctx context.Context) (err error) {
 		// The wait for a connection is not part of the session's life.
-		ctx, trace := withTrace(ctx)
-		lease, err = r.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: r.cfg.leaseSeconds()}, callOptions...)
-		sent = trace.sentAt()
+		tries := new(attempts)
+		lease, err = r.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: r.cfg.leaseSeconds()}, tries.options()...)
+		sent = tries.lastAt()
 		return err
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // writes its token in one commit with its guard. Unless sessions are also ended
 // behind their owners' backs, no two may believe in the lock at once either.
 func TestContendersUnderFaults(t *testing.T) {
-	for seed := range uint64(5) { // in each form
+	for seed := range uint64(5) {
 		for _, expire := range []bool{false, true} {
 			t.Run(fmt.Sprintf("expire=%v/%d", expire, seed), func(t *testing.T) {
 				bubble(t, func(t *testing.T, w world) { contend(t, &contest{world: w, expire: expire}, seed) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,45 +17,55 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	t.Run("OneServer", func(t *testing.T) {
-		conformance.Run(t, func(tb testing.TB) conformance.Harness { return newHarness(tb, 1) })
+	for name, o := range map[string]testbed.ZooKeeperOptions{"OneServer": {}, "ThreeServers": {Members: 3}} {
+		t.Run(name, func(t *testing.T) { prove(t, o) })
+	}
+}
+
+// The oldest and the newest server that are promised.
+func TestConformanceOfOtherVersions(t *testing.T) {
+	for _, version := range []string{"3.5.10", "3.9.3"} {
+		t.Run(version, func(t *testing.T) { prove(t, testbed.ZooKeeperOptions{Version: version}) })
+	}
+}
+
+func prove(t *testing.T, o testbed.ZooKeeperOptions) {
+	var served string
+	conformance.Run(t, func(tb testing.TB) conformance.Harness {
+		h := newHarness(tb, o)
+		served = fmt.Sprintf("served by %d × ZooKeeper %s, %s", h.Members(), h.bed.Version(), h.bed.Way())
+		return h
 	})
-	t.Run("ThreeServers", func(t *testing.T) {
-		conformance.Run(t, func(tb testing.TB) conformance.Harness { return newHarness(tb, 3) })
-	})
+	t.Log(served)
 }
 
 // A harness is an ensemble of real servers, with a way of its own for each client.
 type harness struct {
-	bed     *testbed.ZooKeeper
-	timeout time.Duration
+	bed *testbed.ZooKeeper
 
 	mu      sync.Mutex
 	clients map[string]*testbed.ZooKeeperClient // by session
 }
 
-// newHarness leaves several servers the time for a restart and an election, and a
-// client that is kept away for conformance.LateBy the time to come back.
-func newHarness(tb testing.TB, members int) *harness {
-	timeout := sessionTimeout
-	if members > 1 {
-		timeout = 2 * sessionTimeout
-	}
-	if strings.HasSuffix(tb.Name(), "/Uncertain") {
-		timeout = 2 * conformance.LateBy
-	}
-	return &harness{
-		bed:     testbed.StartZooKeeper(tb, testbed.ZooKeeperOptions{Members: members}),
-		timeout: timeout, clients: map[string]*testbed.ZooKeeperClient{},
-	}
+func newHarness(tb testing.TB, o testbed.ZooKeeperOptions) *harness {
+	return &harness{bed: testbed.StartZooKeeper(tb, o), clients: map[string]*testbed.ZooKeeperClient{}}
 }
 
 func (h *harness) Registry(ctx context.Context, tb testing.TB) registry.Registry {
 	tb.Helper()
+	return h.registry(ctx, tb, h.SessionTimeout())
+}
+
+// LateRegistry is for clients that are kept away for conformance.LateBy.
+func (h *harness) LateRegistry(ctx context.Context, tb testing.TB) registry.Registry {
+	tb.Helper()
+	return h.registry(ctx, tb, max(2*conformance.LateBy, h.SessionTimeout()))
+}
+
+func (h *harness) registry(ctx context.Context, tb testing.TB, timeout time.Duration) registry.Registry {
+	tb.Helper()
 	client := h.bed.Client()
-	reg, err := zookeeper.Open(ctx, zookeeper.Config{
-		Servers: client.Addrs(), Namespace: "conformance", SessionTimeout: h.SessionTimeout(),
-	})
+	reg, err := zookeeper.Open(ctx, zookeeper.Config{Servers: client.Addrs(), Namespace: "conformance", SessionTimeout: timeout})
 	require.NoError(tb, err)
 	k := &known{Registry: reg, h: h, client: client}
 	tb.Cleanup(func() { require.NoError(tb, k.Close()) })
@@ -98,7 +107,13 @@ func (h *harness) client(s registry.Session) (*testbed.ZooKeeperClient, error) {
 
 func (h *harness) Members() int { return h.bed.Members() }
 
-func (h *harness) SessionTimeout() time.Duration { return h.timeout }
+// SessionTimeout leaves several servers the time for a restart and an election.
+func (h *harness) SessionTimeout() time.Duration {
+	if h.Members() > 1 {
+		return 2 * sessionTimeout
+	}
+	return sessionTimeout
+}
 
 // Grace covers the server's tick of half a second and a busy machine; a new leader
 // lets every session live for a full timeout more.

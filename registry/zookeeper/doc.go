@@ -39,7 +39,7 @@
 //
 // # Guarantees
 //
-// A commit is one multi and one request, sent at most once. Its limits are 500
+// A commit is one request, a multi or its one operation itself, sent at most once. Its limits are 500
 // operations and 768 KiB; a request of a mebibyte would cost the connection. The
 // revision is known when a Set is among the operations, else 0 is returned. A
 // version beyond 32 bits is sent as one that no node has.
@@ -77,6 +77,25 @@
 // read. Remove and Close cost no request: the service keeps a watch until it fires
 // once more or the session ends. A target costs about as much memory as its paths,
 // and values only until Next takes them.
+//
+// # Locks
+//
+// A lock is Curator's LeaderLatch on the wire: a sequential ephemeral node
+// _c_{uuid}-latch-{ten digits} in the directory, whose value is the caller's (Curator
+// has the participant's id there). Locks and LeaderLatches of one directory exclude each
+// other, in the order of the digits, and Curator lists ours among its participants.
+// Other children are ignored; Curator's mutexes (lock-) are. Directories are made as
+// persistent nodes; one that Curator made is a container and may vanish when it is
+// empty, which a lock survives.
+//
+// A directory numbers its children with 31 bits over its whole life. When they are used
+// up there is no order any more, for Curator neither: Lock then fails and says
+// so, until the directory is deleted while nobody needs it.
+//
+//	a free lock    1 create, 1 getChildren2, 2 getData (one arms a watch of the own node)
+//	a wait         1 getData more, and when it ends 1 getChildren2 and 1 getData
+//	a release      1 delete
+//	TryLock        1 getChildren2 more; of a held lock 2 getChildren2 and 1 multi, and nothing else
 //
 // # Settings of the server
 //

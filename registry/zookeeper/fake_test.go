@@ -185,6 +185,12 @@ func (f *fakeLink) Create(context.Context, string, []byte, int32, []zk.ACL) (str
 	return "", registry.ErrUnavailable
 }
 
+func (f *fakeLink) Set(context.Context, string, []byte, int32) (*zk.Stat, error) {
+	return nil, registry.ErrUnavailable
+}
+
+func (f *fakeLink) Delete(context.Context, string, int32) error { return registry.ErrUnavailable }
+
 // put creates or sets a node whose parent exists, and reports whether it could.
 func (f *fakeLink) put(path, value string) bool {
 	f.mu.Lock()

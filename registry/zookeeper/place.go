@@ -1,6 +1,8 @@
 package zookeeper
 
 import (
+	"slices"
+
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/pending"
 )
@@ -44,6 +46,7 @@ type target struct {
 
 	w      *watcher
 	place  *place
+	ends   bool   // absence is the last that it needs to hear of
 	need   uint64 // the first read of the place that was begun for it
 	begun  bool   // it is in: changes may be told
 	synced bool
@@ -69,7 +72,7 @@ func (sd *side) wanted() bool {
 	if sd.isList() {
 		return len(sd.p.kids) > 0
 	}
-	return sd.p.within != nil || sd.p.wantsAbsence()
+	return sd.p.wantsValue() || sd.p.wantsAbsence()
 }
 
 // wantsValue reports whether somebody needs to know what the node holds.
@@ -77,7 +80,9 @@ func (p *place) wantsValue() bool { return p.within != nil || len(p.self) > 0 }
 
 // wantsAbsence reports whether somebody needs to hear of the node's creation. A
 // child needs not: its directory's list tells.
-func (p *place) wantsAbsence() bool { return len(p.self) > 0 || (len(p.kids) > 0 && p.missing) }
+func (p *place) wantsAbsence() bool {
+	return (len(p.kids) > 0 && p.missing) || slices.ContainsFunc(p.self, func(t *target) bool { return !t.ends })
+}
 
 // isNews reports whether the consumer does not know this state, or a newer one,
 // already.

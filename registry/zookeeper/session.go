@@ -33,6 +33,8 @@ type requests interface {
 	Children(ctx context.Context, path string, watch bool) ([]string, *zk.Stat, error)
 	Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 	Create(ctx context.Context, path string, value []byte, flags int32, acl []zk.ACL) (string, error)
+	Set(ctx context.Context, path string, value []byte, version int32) (*zk.Stat, error)
+	Delete(ctx context.Context, path string, version int32) error
 	Disarm(path string, children bool)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/pending"
+	"github.com/elasticron/elasticron/registry/latch"
 )
 
 // A watcher is a queue that the session's tracker fills. It has no goroutine.
@@ -32,7 +33,15 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 	}, nil
 }
 
-func (w *watcher) Add(path string, scope registry.Scope) error {
+var _ latch.EndWatcher = (*watcher)(nil)
+
+func (w *watcher) Add(path string, scope registry.Scope) error { return w.add(path, scope, false) }
+
+// AddUntilGone is Add of a node alone, which arms nothing once the node is gone.
+// See latch.EndWatcher.
+func (w *watcher) AddUntilGone(path string) error { return w.add(path, registry.Self, true) }
+
+func (w *watcher) add(path string, scope registry.Scope, ends bool) error {
 	if err := registry.ValidatePath(path); err != nil {
 		return fmt.Errorf("zookeeper: watch: %w", err)
 	}
@@ -53,7 +62,7 @@ func (w *watcher) Add(path string, scope registry.Scope) error {
 	if w.targets[key] != nil {
 		return nil
 	}
-	t := &target{Target: pending.Target{Key: key}, w: w}
+	t := &target{Target: pending.Target{Key: key}, w: w, ends: ends}
 	w.targets[key] = t
 	tr.add(t)
 	return nil

@@ -14,7 +14,7 @@ const (
 	pollEvery = 20 * time.Millisecond
 	askTime   = 2 * time.Second
 
-	firstPatience = 200 * time.Millisecond
+	firstPatience = 100 * time.Millisecond
 )
 
 // A status is what a server tells about itself.
@@ -73,7 +73,7 @@ func look(ctx context.Context, addr string) (status, error) {
 func poll(ctx context.Context, stop <-chan struct{}, f func(ctx context.Context) error) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
-	for patience := firstPatience; ; patience = min(patience*5/4, askTime) {
+	for patience := firstPatience; ; patience = min(patience*21/20, askTime) {
 		attempt, cancel := context.WithTimeout(ctx, patience)
 		err := f(attempt)
 		cancel()

@@ -76,6 +76,23 @@ func (l *Link) Create(ctx context.Context, path string, value []byte, flags int3
 	return write(ctx, l, func() (string, error) { return l.zk.Create(path, value, flags, acl) })
 }
 
+// Set replaces the value of one node at a version, or at any with -1. The errors are
+// those of Multi.
+func (l *Link) Set(ctx context.Context, path string, value []byte, version int32) (*zk.Stat, error) {
+	if n := EncodedSize(&zk.SetDataRequest{Path: path, Data: value}); n >= MaxRequest {
+		return nil, fmt.Errorf("zookeeper: %w: the request has %d bytes, less than %d fit", registry.ErrInvalid, n, MaxRequest)
+	}
+	value = bytes.Clone(value)
+	return write(ctx, l, func() (*zk.Stat, error) { return l.zk.Set(path, value, version) })
+}
+
+// Delete removes one node at a version, or at any with -1. The errors are those of
+// Multi.
+func (l *Link) Delete(ctx context.Context, path string, version int32) error {
+	_, err := write(ctx, l, func() (struct{}, error) { return struct{}{}, l.zk.Delete(path, version) })
+	return err
+}
+
 // owned copies the values: a call that is given up may still be sent.
 func owned(ops []any) []any {
 	own := make([]any, len(ops))

@@ -51,6 +51,7 @@ type conn struct {
 	pending queue // requests of the client that are not answered
 	pings   queue
 	tick    int  // pings that were due so far
+	heard   int  // the tick of the latest answer
 	busy    bool // something was sent since the last tick
 	wake    chan struct{}
 	over    chan struct{}
@@ -343,6 +344,7 @@ func (c *conn) event(b []byte) error {
 func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) error {
 	c.mu.Lock()
 	s, ok := q.pop()
+	c.heard = c.tick
 	c.mu.Unlock()
 	if !ok || s.xid != xid {
 		return fmt.Errorf("%w: answer %d to request %d", errMalformed, xid, s.xid)

@@ -36,7 +36,7 @@
 // # Requests
 //
 // Reads are repeated over broken connections until their context or the session
-// ends. Multi and Create are sent at most once.
+// ends. Multi, Create, Set and Delete are sent at most once.
 //
 // # Concurrency and goroutines
 //

@@ -68,8 +68,9 @@ func (c *conn) pulse() {
 func (c *conn) beat(limit int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// What was sent since the last tick has not lived through a whole one.
-	if oldest := c.tick - limit + 2; c.pending.olderThan(oldest) || c.pings.olderThan(oldest) {
+	// What was sent since the last tick has not lived through a whole one. A server
+	// that answers, if late, is busy.
+	if oldest := c.tick - limit + 2; c.heard < oldest && (c.pending.olderThan(oldest) || c.pings.olderThan(oldest)) {
 		return false
 	}
 	c.tick++

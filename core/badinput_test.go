@@ -154,3 +154,21 @@ func TestAValueOverTheLimitIsRefusedBeforeItIsSent(t *testing.T) {
 		b.until("nothing of it is left", func() bool { return settled(4, a) })
 	})
 }
+
+// The namespace is a node of somebody else's that cannot have children.
+func TestANamespaceThatSomebodyElseOccupies(t *testing.T) {
+	onEach(t, func(b *bed) {
+		g := b.registry()
+		other, err := g.Registry.Open(b.Context())
+		require.NoError(b, err)
+		_, err = other.Commit(b.Context(), registry.CreateEphemeral("/"+b.ns, []byte("a lock of somebody's")))
+		require.NoError(b, err)
+		err = core.Run(b.Context(), b.registry(), newWitness(), everySecond, core.WithIP("127.0.0.1"))
+		require.ErrorIs(b, err, core.ErrConfig)
+		require.ErrorContains(b, err, "/"+b.ns+": is an ephemeral node of somebody else; delete it or choose another namespace")
+		require.NoError(b, other.Close(b.Context()))
+		w := newWitness()
+		a := b.start("a", w, everySecond)
+		b.until("it runs", func() bool { return settled(4, a) && w.count() >= 4 })
+	})
+}

@@ -17,24 +17,31 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	t.Run("OneMember", func(t *testing.T) {
-		conformance.Run(t, func(tb testing.TB) conformance.Harness { return newHarness(tb, 1) })
-	})
-	t.Run("ThreeMembers", func(t *testing.T) {
-		conformance.Run(t, func(tb testing.TB) conformance.Harness { return newHarness(tb, 3) })
-	})
+	t.Run("OneMember", func(t *testing.T) { prove(t, testbed.StartEtcd, 1) })
+	t.Run("ThreeMembers", func(t *testing.T) { prove(t, testbed.StartEtcd, 3) })
 }
 
-// A harness is a cluster in this process, with a way of its own for each client.
+// What people run is often older than the client: Debian's etcd-server is 3.4.
+func TestConformanceOfAnOlderServer(t *testing.T) { prove(t, testbed.StartEtcdProcess, 1) }
+
+func prove(t *testing.T, start func(testing.TB, testbed.Options) *testbed.Etcd, members int) {
+	var served string
+	conformance.Run(t, func(tb testing.TB) conformance.Harness {
+		h := &harness{bed: start(tb, testbed.Options{Members: members}), clients: map[string]*testbed.Client{}}
+		if status, err := h.bed.Admin().Status(tb.Context(), h.bed.Endpoints()[0]); err == nil {
+			served = fmt.Sprintf("served by %d × etcd %s", members, status.Version)
+		}
+		return h
+	})
+	t.Log(served)
+}
+
+// A harness is a cluster with a way of its own for each client.
 type harness struct {
 	bed *testbed.Etcd
 
 	mu      sync.Mutex
 	clients map[string]*testbed.Client // by session
-}
-
-func newHarness(tb testing.TB, members int) *harness {
-	return &harness{bed: testbed.StartEtcd(tb, testbed.Options{Members: members}), clients: map[string]*testbed.Client{}}
 }
 
 func (h *harness) Registry(ctx context.Context, tb testing.TB) registry.Registry {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/elasticron/elasticron/internal/testbed"
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/etcd"
 )
 
 func TestLeaderLossKeepsTheSession(t *testing.T) {
@@ -67,4 +68,26 @@ func TestStalledMember(t *testing.T) {
 	<-outlive.C
 	require.NoError(t, s.Err())
 	require.Positive(t, client.Hits(), "void: nothing was held")
+}
+
+// A commit whose message has not left was certainly not applied; one whose message
+// has left may have been.
+func TestOnlyWhatHasLeftIsUncertain(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	s, client := open(t, bed, func(c *etcd.Config) { c.SessionTimeout = 60 * time.Second })
+	heal := client.Blackhole(testbed.Requests)
+	_, err := s.Commit(within(t, 300*time.Millisecond), registry.Create("/left", nil))
+	heal()
+	require.ErrorIs(t, err, registry.ErrUncertain)
+	require.NotErrorIs(t, err, registry.ErrUnavailable)
+
+	heal = client.Refuse()
+	client.Drop()
+	_, err = s.Get(within(t, 500*time.Millisecond), "/left") // the client notices
+	require.ErrorIs(t, err, registry.ErrUnavailable)
+	_, err = s.Commit(within(t, 300*time.Millisecond), registry.Create("/stayed", nil))
+	heal()
+	require.ErrorIs(t, err, registry.ErrUnavailable)
+	require.NotErrorIs(t, err, registry.ErrUncertain)
+	commit(t, s, registry.Create("/stayed", nil))
 }

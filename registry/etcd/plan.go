@@ -32,7 +32,7 @@ type plan struct {
 	known    *incarnations
 	outdated bool // or may be: some parent is compared by what is known of it
 
-	parents  map[string]parent // by key
+	parents  map[string]parent // by path
 	made     map[string]registry.OpKind
 	madeIn   map[string]bool
 	gone     map[string]bool
@@ -52,12 +52,13 @@ type parent struct {
 func newPlan(ops []registry.Op, lease int64, known *incarnations) *plan {
 	p := &plan{
 		ops: ops, facts: make([]facts, len(ops)), known: known,
+		compares: make([]*pb.Compare, 0, len(ops)+2), writes: make([]*pb.RequestOp, 0, len(ops)+1), reads: make([]*pb.RequestOp, 0, len(ops)+1),
 		parents: map[string]parent{}, made: map[string]registry.OpKind{}, madeIn: map[string]bool{},
 		gone: map[string]bool{}, goneFrom: map[string][]string{},
 	}
 	for i, op := range ops {
-		key := nodeKey(op.Path)
-		p.facts[i] = facts{node: p.read(&pb.RangeRequest{Key: []byte(key), KeysOnly: true}), parent: -1, children: -1}
+		key := []byte(nodeKey(op.Path)) // once: the request is not changed any more
+		p.facts[i] = facts{node: p.read(&pb.RangeRequest{Key: key, KeysOnly: true}), parent: -1, children: -1}
 		switch op.Kind {
 		case registry.OpCheck:
 			p.compareVersion(key, op.Version)
@@ -65,7 +66,7 @@ func newPlan(ops []registry.Op, lease int64, known *incarnations) *plan {
 			p.create(i, key, lease)
 		case registry.OpSet:
 			p.compareVersion(key, op.Version)
-			p.put(&pb.PutRequest{Key: []byte(key), Value: op.Value, IgnoreLease: true})
+			p.put(&pb.PutRequest{Key: key, Value: op.Value, IgnoreLease: true})
 		case registry.OpDelete:
 			p.delete(i, key)
 		}
@@ -73,7 +74,7 @@ func newPlan(ops []registry.Op, lease int64, known *incarnations) *plan {
 	return p
 }
 
-func (p *plan) create(i int, key string, lease int64) {
+func (p *plan) create(i int, key []byte, lease int64) {
 	op := p.ops[i]
 	parent := parentOf(op.Path)
 	kind, made := p.made[parent]
@@ -84,18 +85,18 @@ func (p *plan) create(i int, key string, lease int64) {
 	case p.gone[parent]:
 		p.doomed = true
 	default:
-		p.facts[i].parent = p.compareParent(nodeKey(parent))
+		p.facts[i].parent = p.compareParent(parent)
 	}
 	p.compares = append(p.compares, versionIs(key, 0))
 	p.made[op.Path], p.madeIn[parent] = op.Kind, true
-	put := &pb.PutRequest{Key: []byte(key), Value: op.Value}
+	put := &pb.PutRequest{Key: key, Value: op.Value}
 	if op.Kind == registry.OpCreateEphemeral {
 		put.Lease = lease
 	}
 	p.put(put)
 }
 
-func (p *plan) delete(i int, key string) {
+func (p *plan) delete(i int, key []byte) {
 	op := p.ops[i]
 	p.compareVersion(key, op.Version)
 	p.compareEmpty(op.Path)
@@ -103,9 +104,9 @@ func (p *plan) delete(i int, key string) {
 	p.doomed = p.doomed || p.madeIn[op.Path]
 	p.gone[op.Path] = true
 	parent := parentOf(op.Path)
-	p.goneFrom[parent] = append(p.goneFrom[parent], key)
+	p.goneFrom[parent] = append(p.goneFrom[parent], string(key))
 	p.writes = append(p.writes, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
-		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)},
+		RequestDeleteRange: &pb.DeleteRangeRequest{Key: key},
 	}})
 }
 
@@ -113,7 +114,7 @@ func (p *plan) put(r *pb.PutRequest) {
 	p.writes = append(p.writes, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: r}})
 }
 
-func (p *plan) compareVersion(key string, v registry.Version) {
+func (p *plan) compareVersion(key []byte, v registry.Version) {
 	if v == registry.AnyVersion {
 		p.compares = append(p.compares, exists(key))
 		return
@@ -123,24 +124,25 @@ func (p *plan) compareVersion(key string, v registry.Version) {
 
 // compareParent requires a persistent node, once for each parent, and returns
 // the index of its read.
-func (p *plan) compareParent(key string) int {
-	if done, ok := p.parents[key]; ok {
+func (p *plan) compareParent(path string) int {
+	if done, ok := p.parents[path]; ok {
 		return done.read
 	}
+	key := []byte(nodeKey(path))
 	// Not KeysOnly: etcd 3.7 leaves the lease out then.
-	here := parent{read: p.read(&pb.RangeRequest{Key: []byte(key)}), confirm: -1}
-	if created := p.known.of(key); created != 0 {
+	here := parent{read: p.read(&pb.RangeRequest{Key: key}), confirm: -1}
+	if created := p.known.of(path); created != 0 {
 		p.compares = append(p.compares, createdAt(key, created))
 		p.outdated = true
 	} else {
 		p.compares = append(p.compares, exists(key), &pb.Compare{
-			Key: []byte(key), Target: pb.Compare_LEASE, Result: pb.Compare_EQUAL,
+			Key: key, Target: pb.Compare_LEASE, Result: pb.Compare_EQUAL,
 			TargetUnion: &pb.Compare_Lease{Lease: 0},
 		})
 		here.confirm = len(p.confirms)
-		p.confirms = append(p.confirms, readOp(&pb.RangeRequest{Key: []byte(key), KeysOnly: true}))
+		p.confirms = append(p.confirms, readOp(&pb.RangeRequest{Key: key, KeysOnly: true}))
 	}
-	p.parents[key] = here
+	p.parents[path] = here
 	return here.read
 }
 
@@ -175,7 +177,7 @@ func (p *plan) request() *pb.TxnRequest {
 	if p.doomed {
 		return &pb.TxnRequest{Success: p.reads}
 	}
-	return &pb.TxnRequest{Compare: p.compares, Success: slices.Concat(p.writes, p.confirms), Failure: p.reads}
+	return &pb.TxnRequest{Compare: p.compares, Success: append(p.writes, p.confirms...), Failure: p.reads}
 }
 
 // applied takes the answer to the writes, and tells n of the parents it shows.
@@ -183,17 +185,17 @@ func (p *plan) applied(answers []*pb.ResponseOp, n *incarnations) {
 	if len(p.confirms) == 0 {
 		return
 	}
-	for key, is := range p.parents {
+	for path, is := range p.parents {
 		if is.confirm >= 0 {
-			n.learn(key, created(answers[len(p.writes)+is.confirm]))
+			n.learn(path, created(answers[len(p.writes)+is.confirm]))
 		}
 	}
 }
 
 // refused takes the answer to the reads, and tells n of the parents it shows.
 func (p *plan) refused(answers []*pb.ResponseOp, n *incarnations) {
-	for key, is := range p.parents {
-		n.learn(key, created(answers[is.read]))
+	for path, is := range p.parents {
+		n.learn(path, created(answers[is.read]))
 	}
 }
 
@@ -269,23 +271,23 @@ func parentProblem(kvs []*mvccpb.KeyValue) error {
 	return nil
 }
 
-func exists(key string) *pb.Compare {
+func exists(key []byte) *pb.Compare {
 	return &pb.Compare{
-		Key: []byte(key), Target: pb.Compare_VERSION, Result: pb.Compare_GREATER,
+		Key: key, Target: pb.Compare_VERSION, Result: pb.Compare_GREATER,
 		TargetUnion: &pb.Compare_Version{Version: 0},
 	}
 }
 
-func versionIs(key string, v int64) *pb.Compare {
+func versionIs(key []byte, v int64) *pb.Compare {
 	return &pb.Compare{
-		Key: []byte(key), Target: pb.Compare_VERSION, Result: pb.Compare_EQUAL,
+		Key: key, Target: pb.Compare_VERSION, Result: pb.Compare_EQUAL,
 		TargetUnion: &pb.Compare_Version{Version: v},
 	}
 }
 
-func createdAt(key string, revision int64) *pb.Compare {
+func createdAt(key []byte, revision int64) *pb.Compare {
 	return &pb.Compare{
-		Key: []byte(key), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
+		Key: key, Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
 		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: revision},
 	}
 }

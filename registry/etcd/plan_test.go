@@ -78,3 +78,21 @@ func TestPortableCommitFitsEtcdAsInstalled(t *testing.T) {
 		require.LessOrEqual(t, len(p.request().Success), 2*len(ops))
 	})
 }
+
+// A parent that is known costs one compare, one that is not two and a read.
+func TestComparesOfParents(t *testing.T) {
+	ops := []registry.Op{registry.Create("/d/a", nil), registry.CreateEphemeral("/d/b", nil)}
+	var known incarnations
+	p := newPlan(ops, 1, &known)
+	require.False(t, p.outdated)
+	require.Len(t, p.compares, 4)
+	require.Len(t, p.request().Success, 3)
+
+	known.learn("/d", 7)
+	p = newPlan(ops, 1, &known)
+	require.True(t, p.outdated)
+	require.Len(t, p.compares, 3)
+	require.Equal(t, createdAt([]byte(nodeKey("/d")), 7), p.compares[0])
+	require.Len(t, p.request().Success, 2)
+	require.Len(t, p.request().Failure, 3)
+}

@@ -71,6 +71,7 @@ func TestScaffold(t *testing.T) {
 		"/team/shop/hello/sharding", "/team/shop/hello/trigger",
 		"/elasticron", "/elasticron/team", "/elasticron/team/shop", "/elasticron/team/shop/hello",
 		"/elasticron/team/shop/hello/lives", "/elasticron/team/shop/hello/ledgers",
+		"/elasticron/team/shop/hello/notices",
 	}, newJob(t, "team/shop", "hello").Scaffold())
 }
 

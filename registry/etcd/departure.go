@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +39,7 @@ func (d *departure) options() []grpc.CallOption {
 	if d.CodecV2 == nil {
 		return callOptions
 	}
-	return append(callOptions[:len(callOptions):len(callOptions)], grpc.ForceCodecV2(d))
+	return append(slices.Clip(callOptions), grpc.ForceCodecV2(d))
 }
 
 func (d *departure) sent() bool { return d.begun.Load() }
@@ -61,7 +62,7 @@ func (*departure) Name() string { return "" }
 type attempts struct{ last atomic.Pointer[time.Time] }
 
 func (a *attempts) options() []grpc.CallOption {
-	return append(callOptions[:len(callOptions):len(callOptions)], grpc.PerRPCCredentials(a))
+	return append(slices.Clip(callOptions), grpc.PerRPCCredentials(a))
 }
 
 // lastAt is no later than the server can have got what it answered.

@@ -1,6 +1,9 @@
 package etcd
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // maxIncarnations is how many incarnations are remembered in any case; at most
 // twice as many are.
@@ -40,7 +43,7 @@ func (n *incarnations) learn(path string, created int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if created > 0 {
-		n.put(path, created)
+		n.put(strings.Clone(path), created) // and not what path is a part of
 		return
 	}
 	delete(n.young, path)

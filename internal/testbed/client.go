@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -30,50 +29,16 @@ const LateBy = 3 * time.Second
 
 // A Client is the way of one etcd client to every member of a cluster.
 type Client struct {
-	bed     *Etcd
-	proxies []*Proxy
+	ways
 
-	mu       sync.Mutex
-	fates    []*commitFate
+	bed *Etcd
+
+	counting sync.Mutex
 	requests map[string]int
 }
 
-type commitFate struct {
-	fate Fate
-	met  bool
-}
-
 // Endpoints are the addresses that the client must use.
-func (c *Client) Endpoints() []string {
-	addrs := make([]string, len(c.proxies))
-	for i, p := range c.proxies {
-		addrs[i] = p.Addr()
-	}
-	return addrs
-}
-
-// Proxy is the client's way to member i.
-func (c *Client) Proxy(i int) *Proxy { return c.proxies[i] }
-
-// Busy waits for the client's next request, a heartbeat at least, and returns
-// the way that it took.
-func (c *Client) Busy(ctx context.Context) (*Proxy, error) {
-	since := time.Now()
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
-	for {
-		for _, p := range c.proxies {
-			if p.lastPassed().After(since) {
-				return p, nil
-			}
-		}
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("testbed: the client sends nothing: %w", ctx.Err())
-		}
-	}
-}
+func (c *Client) Endpoints() []string { return c.Addrs() }
 
 // DialOptions make the client's requests known to Requests and NextCommit.
 func (c *Client) DialOptions() []grpc.DialOption {
@@ -86,27 +51,20 @@ func (c *Client) DialOptions() []grpc.DialOption {
 // Requests counts what the client has sent since the last call: unary requests
 // by method, and the messages of streams by method too.
 func (c *Client) Requests() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.counting.Lock()
+	defer c.counting.Unlock()
 	counts := c.requests
 	c.requests = nil
 	return counts
 }
 
 func (c *Client) count(method string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.counting.Lock()
+	defer c.counting.Unlock()
 	if c.requests == nil {
 		c.requests = map[string]int{}
 	}
 	c.requests[method]++
-}
-
-// Drop cuts the client's connections once.
-func (c *Client) Drop() {
-	for _, p := range c.proxies {
-		p.Drop()
-	}
 }
 
 // dropNoticed is Drop, and waits until the client connects again: whatever it
@@ -129,70 +87,12 @@ func (c *Client) dropNoticed(ctx context.Context) {
 // noticeTime bounds how long a client is given to notice a broken connection.
 const noticeTime = 2 * time.Second
 
-// Blackhole swallows the client's traffic with every member.
-func (c *Client) Blackhole(d Direction) (heal func()) {
-	return c.each(func(p *Proxy) func() { return p.Blackhole(d) })
-}
-
-// Refuse keeps the client from connecting to any member.
-func (c *Client) Refuse() (heal func()) { return c.each((*Proxy).Refuse) }
-
-// Hold stops the client's traffic; nothing is lost.
-func (c *Client) Hold() (heal func()) { return c.each((*Proxy).Hold) }
-
-// Hits counts what faults have done to this client.
-func (c *Client) Hits() int {
-	n := 0
-	for _, p := range c.proxies {
-		n += p.Hits()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, f := range c.fates {
-		if f.met {
-			n++
-		}
-	}
-	return n
-}
+// Close ends the client's connections for good. The test's end does too.
+func (c *Client) Close() { c.close() }
 
 // NextCommit decides the fate of the client's next commit that has none yet.
 // hit reports whether a commit has met it.
-func (c *Client) NextCommit(f Fate) (hit func() bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	fate := &commitFate{fate: f}
-	c.fates = append(c.fates, fate)
-	return func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return fate.met
-	}
-}
-
-func (c *Client) nextFate() Fate {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, f := range c.fates {
-		if !f.met {
-			f.met = true
-			return f.fate
-		}
-	}
-	return 0
-}
-
-func (c *Client) each(fault func(*Proxy) func()) (heal func()) {
-	heals := make([]func(), len(c.proxies))
-	for i, p := range c.proxies {
-		heals[i] = fault(p)
-	}
-	return func() {
-		for _, heal := range heals {
-			heal()
-		}
-	}
-}
+func (c *Client) NextCommit(f Fate) (hit func() bool) { return c.decide(f) }
 
 func (c *Client) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	c.count(method)
@@ -263,11 +163,4 @@ type countedStream struct {
 func (s countedStream) SendMsg(m any) error {
 	s.count()
 	return s.ClientStream.SendMsg(m)
-}
-
-// Close ends the client's connections for good. The test's end does too.
-func (c *Client) Close() {
-	for _, p := range c.proxies {
-		p.Close()
-	}
 }

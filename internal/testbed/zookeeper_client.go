@@ -12,23 +12,8 @@ type ZooKeeperClient struct {
 
 	bed *ZooKeeper
 
-	mu       sync.Mutex
-	fates    []*commitFate
+	counting sync.Mutex
 	requests map[string]int
-}
-
-// Hits counts the pieces of data, the connections and the commits that faults
-// have hit.
-func (c *ZooKeeperClient) Hits() int {
-	n := c.hits()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, f := range c.fates {
-		if f.met {
-			n++
-		}
-	}
-	return n
 }
 
 // NextCommit decides the fate of the client's next commit that has none yet: a
@@ -38,48 +23,26 @@ func (c *ZooKeeperClient) Hits() int {
 // AppliedLate keeps the client away from all servers until the commit is applied,
 // as its reconnect would close the connection that brings it. If the session
 // cannot live for LateBy without a heartbeat, the commit is never applied.
-func (c *ZooKeeperClient) NextCommit(f Fate) (hit func() bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	fate := &commitFate{fate: f}
-	c.fates = append(c.fates, fate)
-	return func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return fate.met
-	}
-}
-
-func (c *ZooKeeperClient) nextFate() Fate {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, f := range c.fates {
-		if !f.met {
-			f.met = true
-			return f.fate
-		}
-	}
-	return 0
-}
+func (c *ZooKeeperClient) NextCommit(f Fate) (hit func() bool) { return c.decide(f) }
 
 // Requests counts what the client has sent since ResetRequests, by operation:
 // "connect", "create", "multi", "getData", "exists", "getChildren2", "ping" and so on.
 func (c *ZooKeeperClient) Requests() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.counting.Lock()
+	defer c.counting.Unlock()
 	return maps.Clone(c.requests)
 }
 
 // ResetRequests begins to count anew.
 func (c *ZooKeeperClient) ResetRequests() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.counting.Lock()
+	defer c.counting.Unlock()
 	c.requests = map[string]int{}
 }
 
 func (c *ZooKeeperClient) count(operation string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.counting.Lock()
+	defer c.counting.Unlock()
 	c.requests[operation]++
 }
 

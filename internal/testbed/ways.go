@@ -7,8 +7,18 @@ import (
 	"time"
 )
 
-// ways are one client's proxies, one to each member.
-type ways struct{ proxies []*Proxy }
+// ways are one client's proxies, one to each member, and the fates of its commits.
+type ways struct {
+	proxies []*Proxy
+
+	mu    sync.Mutex
+	fates []*commitFate
+}
+
+type commitFate struct {
+	fate Fate
+	met  bool
+}
 
 // Addrs are the addresses that the client must use.
 func (w *ways) Addrs() []string {
@@ -65,12 +75,47 @@ func (w *ways) Delay(d time.Duration) (heal func()) {
 	return w.each(func(p *Proxy) func() { return p.Delay(d) })
 }
 
-func (w *ways) hits() int {
+// Hits counts the pieces of data, the connections and the commits that faults
+// have hit.
+func (w *ways) Hits() int {
 	n := 0
 	for _, p := range w.proxies {
 		n += p.Hits()
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.fates {
+		if f.met {
+			n++
+		}
+	}
 	return n
+}
+
+// decide gives the next commit that has none a fate. hit reports whether a commit
+// has met it.
+func (w *ways) decide(f Fate) (hit func() bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fate := &commitFate{fate: f}
+	w.fates = append(w.fates, fate)
+	return func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return fate.met
+	}
+}
+
+func (w *ways) nextFate() Fate {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.fates {
+		if !f.met {
+			f.met = true
+			return f.fate
+		}
+	}
+	return 0
 }
 
 func (w *ways) each(fault func(*Proxy) func()) (heal func()) {

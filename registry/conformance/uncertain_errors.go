@@ -128,6 +128,7 @@ func oversizeNeighbours(t *trial) {
 			for i := range 25 {
 				if _, err := t.s.Commit(t.ctx, registry.Create(t.path(fmt.Sprint(k, "-", i)), nil)); err != nil {
 					t.errorf("a small commit beside large ones: %v", err)
+					return
 				}
 			}
 		})

@@ -107,6 +107,7 @@ func (t *trial) drop(s registry.Session) {
 		if err := t.h.Faults().Drop(s); err != nil {
 			t.must("Drop of session "+s.ID(), err)
 		}
+		t.alive(s) // else nothing is sent that the fault could hit
 		if t.h.Faults().Hits(s) > before {
 			return ""
 		}
@@ -123,6 +124,7 @@ func (t *trial) cutOff(s registry.Session, meanwhile func()) {
 	defer heal()
 	meanwhile()
 	t.eventually("Refuse to hit a connection", func() string {
+		t.alive(s) // else nothing is sent that the fault could hit
 		if t.h.Faults().Hits(s) > before {
 			return ""
 		}

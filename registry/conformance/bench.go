@@ -37,8 +37,9 @@ type BenchClient interface {
 	CreateEphemeral(ctx context.Context, path string, value []byte) error
 	// Create makes all of paths, or none when one exists. Their parent exists.
 	Create(ctx context.Context, paths []string, value []byte) error
-	// Set replaces the value of a node, whatever its version. It fails when there is none.
-	Set(ctx context.Context, path string, value []byte) error
+	// Set replaces the values of all of paths, whatever their versions, or of none when
+	// one does not exist.
+	Set(ctx context.Context, paths []string, value []byte) error
 	// Watch watches a node that exists. next waits until one change has arrived, with
 	// its value, and the following one can be missed by nobody. The watch ends with ctx.
 	Watch(ctx context.Context, path string) (next func(context.Context) error, err error)

@@ -82,8 +82,24 @@ func (d *duel) bouts() []*bout {
 	portable := registry.PortableLimits().MaxOps
 	room := len(d.adapter.dir) + len("/n1000000000") + benchValue
 	large := min(d.limits.MaxOps, d.limits.MaxBytes/room, benchLargest)
-	creates := func(n int) func(context.Context, side) error {
-		return func(ctx context.Context, s side) error { return s.Create(ctx, s.paths(n), value) }
+	// Nodes that stand are set: nothing grows while it is compared.
+	sets := func(n int) func(context.Context, side) error {
+		var mu sync.Mutex
+		made := map[string][]string{}
+		return func(ctx context.Context, s side) error {
+			mu.Lock()
+			paths, err := made[s.dir], error(nil)
+			if paths == nil {
+				paths = s.paths(n)
+				err = s.Create(ctx, paths, value)
+				made[s.dir] = paths
+			}
+			mu.Unlock()
+			if err != nil {
+				return err
+			}
+			return s.Set(ctx, paths, value)
+		}
 	}
 	ephemeral := func(ctx context.Context, s side) error { return s.CreateEphemeral(ctx, s.paths(1)[0], value) }
 	var all []*bout
@@ -92,8 +108,8 @@ func (d *duel) bouts() []*bout {
 		work func(context.Context, side) error
 	}{
 		{"create ephemeral", ephemeral},
-		{fmt.Sprintf("commit of %d creates", portable), creates(portable)},
-		{fmt.Sprintf("commit of %d creates, large", large), creates(large)},
+		{fmt.Sprintf("commit of %d sets", portable), sets(portable)},
+		{fmt.Sprintf("commit of %d sets, large", large), sets(large)},
 	} {
 		for _, n := range inFlights() {
 			all = append(all, &bout{duel: d, kind: k.kind, unit: "op/s", inFlight: n, round: func(s side) (float64, error) {
@@ -173,7 +189,7 @@ func delivery(s side) (float64, error) {
 	for i := range took {
 		set := make(chan error, 1)
 		start := time.Now()
-		go func() { set <- s.Set(ctx, path, strconv.AppendInt(nil, int64(i), 10)) }()
+		go func() { set <- s.Set(ctx, []string{path}, strconv.AppendInt(nil, int64(i), 10)) }()
 		err := next(ctx)
 		took[i] = float64(time.Since(start).Nanoseconds()) / 1000
 		if err := errors.Join(err, <-set); err != nil {
@@ -200,8 +216,12 @@ func (a adapted) Create(ctx context.Context, paths []string, value []byte) error
 	return err
 }
 
-func (a adapted) Set(ctx context.Context, path string, value []byte) error {
-	_, err := a.s.Commit(ctx, registry.Set(path, value, registry.AnyVersion))
+func (a adapted) Set(ctx context.Context, paths []string, value []byte) error {
+	ops := make([]registry.Op, len(paths))
+	for i, path := range paths {
+		ops[i] = registry.Set(path, value, registry.AnyVersion)
+	}
+	_, err := a.s.Commit(ctx, ops...)
 	return err
 }
 

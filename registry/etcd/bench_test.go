@@ -114,8 +114,14 @@ func (r *rawEtcd) commit(ctx context.Context, wanted []clientv3.Cmp, puts []clie
 	return err
 }
 
-func (r *rawEtcd) Set(ctx context.Context, key string, value []byte) error {
-	return r.commit(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.Version(key), ">", 0)}, []clientv3.Op{clientv3.OpPut(key, string(value))})
+func (r *rawEtcd) Set(ctx context.Context, paths []string, value []byte) error {
+	wanted := make([]clientv3.Cmp, len(paths))
+	puts := make([]clientv3.Op, len(paths))
+	for i, key := range paths {
+		wanted[i] = clientv3.Compare(clientv3.Version(key), ">", 0)
+		puts[i] = clientv3.OpPut(key, string(value))
+	}
+	return r.commit(ctx, wanted, puts)
 }
 
 func (r *rawEtcd) Watch(ctx context.Context, key string) (func(context.Context) error, error) {

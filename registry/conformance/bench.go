@@ -38,7 +38,7 @@ type BenchClient interface {
 	// Create makes all of paths, or none when one exists. Their parent exists.
 	Create(ctx context.Context, paths []string, value []byte) error
 	// Set replaces the values of all of paths, whatever their versions, or of none when
-	// one does not exist.
+	// one does not exist. What is bound to a session or lease stays so.
 	Set(ctx context.Context, paths []string, value []byte) error
 	// Watch watches a node that exists. next waits until one change has arrived, with
 	// its value, and the following one can be missed by nobody. The watch ends with ctx.
@@ -67,10 +67,10 @@ const (
 //	func BenchmarkRegistry(b *testing.B) { conformance.Bench(b, newBenchHarness) }
 //
 // Each is a sub-benchmark whose unit ratio is adapter/raw by throughput, or
-// raw/adapter by delivery time: 1 is as good as raw, more is better. It is the median
-// over the rounds, each of which compares what ran one right after the other. The
-// sub-benchmark Table logs all of them, with the quartiles: where those are far
-// apart the machine was busy with something else.
+// raw/adapter by delivery time: 1 is as good as raw, more is better. It is that of
+// the medians over the rounds, of which each lets one side run right after the other. The
+// sub-benchmark Table logs all of them, with the quartiles of the rounds' own ratios:
+// where those are far apart the machine was busy with something else.
 func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
 	b.Helper()
 	h := newHarness(b)
@@ -103,8 +103,8 @@ func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
 	})
 }
 
-// A result is what came of one bout: medians over its rounds, and the quartiles
-// of the ratio, which is above 1 where the adapter is better.
+// A result is what came of one bout: the medians over its rounds, their ratio, which
+// is above 1 where the adapter is better, and the quartiles of the rounds' own ratios.
 type result struct {
 	*bout
 	adapter, raw     float64
@@ -120,7 +120,11 @@ func (c *bout) result(adapter, raw []float64) result {
 			ratios[i] = raw[i] / adapter[i]
 		}
 	}
-	return result{c, quantile(adapter, 2), quantile(raw, 2), quantile(ratios, 1), quantile(ratios, 2), quantile(ratios, 3)}
+	r := result{bout: c, adapter: quantile(adapter, 2), raw: quantile(raw, 2), low: quantile(ratios, 1), high: quantile(ratios, 3)}
+	if r.ratio = r.adapter / r.raw; c.lessIsBetter {
+		r.ratio = r.raw / r.adapter
+	}
+	return r
 }
 
 // table has a line for each kind of work and a column for each number in flight.

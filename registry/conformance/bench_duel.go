@@ -108,6 +108,7 @@ func (d *duel) bouts() []*bout {
 		work func(context.Context, side) error
 	}{
 		{"create ephemeral", ephemeral},
+		{"set", sets(1)},
 		{fmt.Sprintf("commit of %d sets", portable), sets(portable)},
 		{fmt.Sprintf("commit of %d sets, large", large), sets(large)},
 	} {

@@ -114,12 +114,13 @@ func (r *rawEtcd) commit(ctx context.Context, wanted []clientv3.Cmp, puts []clie
 	return err
 }
 
+// Set keeps the lease of a key: a plain put would make an ephemeral node persistent.
 func (r *rawEtcd) Set(ctx context.Context, paths []string, value []byte) error {
 	wanted := make([]clientv3.Cmp, len(paths))
 	puts := make([]clientv3.Op, len(paths))
 	for i, key := range paths {
 		wanted[i] = clientv3.Compare(clientv3.Version(key), ">", 0)
-		puts[i] = clientv3.OpPut(key, string(value))
+		puts[i] = clientv3.OpPut(key, string(value), clientv3.WithIgnoreLease())
 	}
 	return r.commit(ctx, wanted, puts)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -176,6 +177,7 @@ func (c *conn) flush() {
 		case <-c.over:
 			return
 		}
+		runtime.Gosched()
 		c.mu.Lock()
 		for len(c.unsent) > 0 && !c.writing && !c.broken {
 			data := c.unsent

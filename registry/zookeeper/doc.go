@@ -39,9 +39,9 @@
 //
 // # Guarantees
 //
-// A commit is one request, a multi or its one operation itself, sent at most once. Its limits are 500
-// operations and 768 KiB; a request of a mebibyte would cost the connection. The
-// revision is known when a Set is among the operations, else 0 is returned. A
+// A commit is one request, a multi or its one operation itself, sent at most once.
+// Its limits are 500 operations, 768 KiB in all and 256 KiB in a value; a request of
+// a mebibyte would cost the connection. The revision is known when a Set is among the operations, else 0 is returned. A
 // version beyond 32 bits is sent as one that no node has.
 //
 // A session is one session of ZooKeeper on one connection at a time. After its end

@@ -37,8 +37,8 @@ func (h benchedMemory) Raw(ctx context.Context, tb testing.TB) BenchClient {
 func TestBouts(t *testing.T) {
 	d := newDuel(t.Context(), t, newBenchedMemory(t))
 	all := d.bouts()
-	require.Len(t, all, 10)
-	require.Equal(t, "commit-of-50-creates,-large/128", all[8].name())
+	require.Len(t, all, 13)
+	require.Equal(t, "commit-of-50-sets,-large/128", all[11].name())
 	for _, c := range all {
 		adapter, err := c.round(c.adapter)
 		require.NoError(t, err, c.name())

@@ -179,7 +179,7 @@ func (m *member) settle(ctx context.Context, ops []registry.Op) (applied bool, e
 		moved := false
 		for i, op := range guarded {
 			switch {
-			case op.Kind == registry.OpSet && op.Version == registry.AnyVersion && len(op.Value) > 0 && path.Dir(op.Path) == m.path.Notices():
+			case path.Dir(op.Path) == m.path.Notices():
 				if string(nodes[i].Value) == string(op.Value) {
 					return true, nil
 				}

@@ -77,7 +77,7 @@ func (e *Etcd) startProgram(ctx context.Context, i int, dir string) (etcdServer,
 		arguments = append(arguments, "--max-txn-ops", strconv.Itoa(l.MaxOps), "--max-request-bytes", strconv.Itoa(l.MaxBytes))
 	}
 	cmd := exec.Command("sh", arguments...) //nolint:gosec // of this file's own making
-	printed := &lockedBuffer{}
+	printed := &Output{}
 	cmd.Stderr = printed
 	detachProcess(cmd)
 	stdin, err := cmd.StdinPipe()
@@ -120,19 +120,21 @@ func (p *etcdProcess) Close() error {
 	return err
 }
 
-// A lockedBuffer keeps what a child process prints.
-type lockedBuffer struct {
+// Output keeps what a child process prints. The zero value is ready.
+type Output struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (b *lockedBuffer) Write(p []byte) (int, error) {
+// Write implements io.Writer.
+func (b *Output) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
-func (b *lockedBuffer) String() string {
+// String is all of it so far.
+func (b *Output) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()

@@ -91,28 +91,11 @@ type jvm struct {
 	in      io.WriteCloser
 	answers chan string
 	ended   chan struct{} // its output
-	log     lockedLog
+	log     testbed.Output
 
 	mu     sync.Mutex
 	events []string
 	news   chan struct{} // closed and made again with each event
-}
-
-type lockedLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // startJVM returns when its session is there.

@@ -102,7 +102,7 @@ func (l *Link) endAt(ctx context.Context, s *servers, server string) error {
 	}
 	_ = raw.SetDeadline(limit)
 	l.mu.Lock()
-	hello := connectFrame(l.zxid.Load(), l.granted, l.id, l.password)
+	hello := connectFrame(l.zxid.Load(), l.timeout(), l.id, l.password)
 	l.mu.Unlock()
 	if _, err := raw.Write(hello); err != nil {
 		return err

@@ -358,7 +358,7 @@ func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) error {
 		c.l.zxid.Store(zxid)
 	}
 	// Every answer is a heartbeat; so many need not be looked at.
-	if s.at.Sub(c.lastSent) > c.l.timeoutFast()/64 {
+	if s.at.Sub(c.lastSent) > c.l.timeout()/64 {
 		c.lastSent = s.at
 		c.l.acknowledged(s.at)
 	}

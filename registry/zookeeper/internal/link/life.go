@@ -38,8 +38,8 @@ func (l *Link) establish(c *conn, a connectAnswer, sent time.Time) (first, ok bo
 		return false, false
 	}
 	fresh := l.id == 0
-	l.id, l.password, l.granted = a.session, a.password, a.timeout
-	l.grantedFast.Store(int64(a.timeout))
+	l.id, l.password = a.session, a.password
+	l.granted.Store(int64(a.timeout))
 	if fresh {
 		l.deadline = sent.Add(a.timeout - a.timeout/marginPart)
 		l.alarm = time.AfterFunc(l.untilAlarm(), l.ring)
@@ -91,7 +91,7 @@ func (l *Link) connected() <-chan struct{} {
 }
 
 // untilAlarm is the time left until Done must be closed. l.mu is held.
-func (l *Link) untilAlarm() time.Duration { return time.Until(l.deadline) - l.granted/leadPart }
+func (l *Link) untilAlarm() time.Duration { return time.Until(l.deadline) - l.timeout()/leadPart }
 
 // tooLate: somebody may have acted on the deadline already. l.mu is held.
 func (l *Link) tooLate() bool { return l.untilAlarm() <= 0 }
@@ -107,7 +107,7 @@ func (l *Link) acknowledged(sent time.Time) {
 
 // advance moves the deadline forward. The alarm looks again when it rings. l.mu is held.
 func (l *Link) advance(sent time.Time) {
-	if d := sent.Add(l.granted - l.granted/marginPart); d.After(l.deadline) {
+	if d := sent.Add(l.timeout() - l.timeout()/marginPart); d.After(l.deadline) {
 		l.deadline = d
 	}
 }
@@ -159,7 +159,6 @@ func (l *Link) markLost(reason error) bool {
 		l.log.Debug("zookeeper: session lost", "session", l.idText(), "reason", reason)
 	}
 	close(l.done)
-	l.servers.stop()
 	l.end()
 	l.work.Go(l.bury)
 	return true
@@ -188,10 +187,8 @@ func (l *Link) idText() string { return strconv.FormatUint(uint64(l.id), 16) } /
 
 // timeout is what was granted, or asked for as long as nothing was.
 func (l *Link) timeout() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.granted > 0 {
-		return l.granted
+	if granted := l.granted.Load(); granted > 0 {
+		return time.Duration(granted)
 	}
 	return l.cfg.SessionTimeout
 }
@@ -219,6 +216,3 @@ func (l *Link) stallAfter() int {
 	}
 	return stallPings
 }
-
-// timeoutFast is timeout without the lock, once there is a session.
-func (l *Link) timeoutFast() time.Duration { return time.Duration(l.grantedFast.Load()) }

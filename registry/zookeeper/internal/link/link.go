@@ -71,7 +71,6 @@ type Link struct {
 	err      error
 	id       int64
 	password []byte
-	granted  time.Duration
 	deadline time.Time
 	alarm    *time.Timer
 	up       chan struct{} // closed while there is a connection with the session on it
@@ -81,8 +80,8 @@ type Link struct {
 	probed   bool          // a server has shown that it is new enough
 	fatal    error         // why no session can ever be had: Open fails with it
 
-	zxid        atomic.Int64 // of the newest answer
-	grantedFast atomic.Int64 // granted, for reading without the lock
+	zxid    atomic.Int64 // of the newest answer
+	granted atomic.Int64 // the timeout that the service granted; 0: none yet
 
 	ready   chan struct{} // closed once zk and events are set
 	left    chan struct{} // closed once gone is set
@@ -149,13 +148,6 @@ func (l *Link) ID() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.id
-}
-
-// Timeout is the session timeout that the service granted.
-func (l *Link) Timeout() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.granted
 }
 
 // Deadline is registry.Session's.

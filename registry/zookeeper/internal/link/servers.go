@@ -32,7 +32,6 @@ type servers struct {
 	attempts int // since the last success
 	lookups  int
 	errs     map[string]error // the latest of each server
-	stopped  bool
 }
 
 func newServers(cfg Config) *servers {
@@ -81,12 +80,6 @@ func (s *servers) failed(server string, err error) {
 	s.errs[server] = err
 }
 
-func (s *servers) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopped = true
-}
-
 // reasons says of each server why it was not reached, in their order.
 func (s *servers) reasons() error {
 	s.mu.Lock()
@@ -109,7 +102,7 @@ func (s *servers) pause() time.Duration {
 	defer s.mu.Unlock()
 	n := s.attempts / len(s.addrs)
 	s.attempts++
-	if n == 0 || s.stopped {
+	if n == 0 {
 		return 0
 	}
 	return min(firstPause<<min(n-1, 10), maxPause)

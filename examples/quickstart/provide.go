@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/elasticron/elasticron/internal/testbed/zkserver"
+	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd/embedded"
 )
 
@@ -15,11 +16,21 @@ import (
 func provide(ctx context.Context, s settings, scr *screen) (string, func(), error) {
 	switch {
 	case s.registry != "":
-		return s.registry, func() {}, nil
+		return s.registry, func() {}, try(ctx, s.registry)
 	case s.zookeeper:
 		return provideZooKeeper(ctx, scr)
 	}
 	return provideEtcd(ctx, s, scr)
+}
+
+// try opens the registry once: what is wrong with it is said once, and not by each
+// worker.
+func try(ctx context.Context, url string) error {
+	reg, err := registry.Open(ctx, url)
+	if err != nil {
+		return fmt.Errorf("quickstart: -registry: %w", err)
+	}
+	return reg.Close()
 }
 
 func provideEtcd(ctx context.Context, s settings, scr *screen) (string, func(), error) {

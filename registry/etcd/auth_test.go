@@ -80,14 +80,14 @@ func TestTokensRunOut(t *testing.T) {
 	s, client := open(t, bed, login("eva", "s3cret"))
 	other, _ := open(t, bed, login("eva", "s3cret"))
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/shop", registry.Children))
-	f.until(10*time.Second, "the present state", func() bool { return f.synced == 1 })
+	require.NoError(t, f.Watcher.Add("/shop", registry.Children))
+	f.Until(10*time.Second, "the present state", func() bool { return f.Synced == 1 })
 	commit(t, s, registry.Create("/shop", nil), registry.CreateEphemeral("/shop/e", nil))
 	for round := range 4 {
 		before := s.Deadline()
 		eventually(t, 10*time.Second, "a token to run out", func() bool { return s.Deadline().Sub(before) > 1500*time.Millisecond })
 		commit(t, other, registry.Set("/shop/e", []byte{byte(round)}, registry.Version(round)))
-		f.until(10*time.Second, "the change", func() bool { return f.nodes["/shop/e"].Version == registry.Version(round+1) })
+		f.Until(10*time.Second, "the change", func() bool { return f.Nodes["/shop/e"].Version == registry.Version(round+1) })
 		if round%2 == 1 {
 			client.Drop()
 		}
@@ -107,12 +107,12 @@ func TestDeniedPaths(t *testing.T) {
 
 	// One target that is denied does not stop the others.
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/shop", registry.Children))
-	require.NoError(t, f.w.Add("/bank", registry.Self))
-	require.NoError(t, f.w.Add("/shop", registry.Self))
+	require.NoError(t, f.Watcher.Add("/shop", registry.Children))
+	require.NoError(t, f.Watcher.Add("/bank", registry.Self))
+	require.NoError(t, f.Watcher.Add("/shop", registry.Self))
 	denied := 0
-	for f.synced < 2 || denied == 0 {
-		events, err := f.w.Next(ctx)
+	for f.Synced < 2 || denied == 0 {
+		events, err := f.Watcher.Next(ctx)
 		if err != nil {
 			require.ErrorIs(t, err, registry.ErrDenied)
 			require.ErrorContains(t, err, "/bank")
@@ -120,11 +120,11 @@ func TestDeniedPaths(t *testing.T) {
 		}
 		for _, ev := range events {
 			if ev.Synced {
-				f.synced++
+				f.Synced++
 			}
 		}
 	}
 	require.Equal(t, 1, denied)
 	commit(t, s, registry.Create("/shop/a", nil))
-	f.until(10*time.Second, "a change of the others", func() bool { return f.nodes["/shop/a"].Exists() })
+	f.Until(10*time.Second, "a change of the others", func() bool { return f.Nodes["/shop/a"].Exists() })
 }

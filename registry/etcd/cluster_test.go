@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/internal/testbed/harness"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd"
 )
@@ -17,8 +18,8 @@ func TestLeaderLossKeepsTheSession(t *testing.T) {
 	s, _ := open(t, bed)
 	commit(t, s, registry.CreateEphemeral("/e", nil))
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/e", registry.Self))
-	f.until(10*time.Second, "the present state", func() bool { return f.synced == 1 })
+	require.NoError(t, f.Watcher.Add("/e", registry.Self))
+	f.Until(10*time.Second, "the present state", func() bool { return f.Synced == 1 })
 	for round := range 2 {
 		require.NoError(t, bed.LoseLeader())
 		version := registry.Version(round)
@@ -35,7 +36,7 @@ func TestLeaderLossKeepsTheSession(t *testing.T) {
 			}
 			require.ErrorIs(t, err, registry.ErrUncertain)
 		}
-		f.until(10*time.Second, "the change", func() bool { return f.nodes["/e"].Version == version+1 })
+		f.Until(10*time.Second, "the change", func() bool { return f.Nodes["/e"].Version == version+1 })
 		require.NoError(t, s.Err())
 	}
 }
@@ -46,18 +47,18 @@ func TestStalledMember(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{Members: 3})
 	s, client := open(t, bed)
 	other, _ := open(t, bed)
-	watchers := make([]*follower, 6) // spread over all members
+	watchers := make([]*harness.Follower, 6) // spread over all members
 	for i := range watchers {
 		watchers[i] = follow(t, s)
-		require.NoError(t, watchers[i].w.Add("/n", registry.Self))
-		watchers[i].until(10*time.Second, "the present state", func() bool { return watchers[i].synced == 1 })
+		require.NoError(t, watchers[i].Watcher.Add("/n", registry.Self))
+		watchers[i].Until(10*time.Second, "the present state", func() bool { return watchers[i].Synced == 1 })
 	}
 	heal := client.Proxy(1).Hold()
 	defer heal()
 	stalled := time.Now()
 	commit(t, other, registry.Create("/n", nil))
 	for i, f := range watchers {
-		f.until(10*time.Second, fmt.Sprint("the change at watcher ", i), func() bool { return f.nodes["/n"].Exists() })
+		f.Until(10*time.Second, fmt.Sprint("the change at watcher ", i), func() bool { return f.Nodes["/n"].Exists() })
 	}
 	require.Less(t, time.Since(stalled), 5*time.Second)
 	for range 6 {

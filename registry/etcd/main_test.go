@@ -1,7 +1,6 @@
 package etcd_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/internal/testbed/harness"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd"
 )
@@ -19,13 +19,13 @@ const sessionTimeout = 2 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// within bounds every wait of a test.
-func within(t testing.TB, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
+// What the tests of both services use.
+var (
+	within     = harness.Within
+	commit     = harness.Commit
+	eventually = harness.Eventually
+	follow     = harness.Follow
+)
 
 // connect opens a registry on a client of its own.
 func connect(t testing.TB, bed *testbed.Etcd, change ...func(*etcd.Config)) (*etcd.Registry, *testbed.Client) {
@@ -51,64 +51,4 @@ func open(t testing.TB, bed *testbed.Etcd, change ...func(*etcd.Config)) (regist
 	s, err := reg.Open(within(t, 20*time.Second))
 	require.NoError(t, err)
 	return s, client
-}
-
-// commit must succeed.
-func commit(t testing.TB, s registry.Session, ops ...registry.Op) registry.Revision {
-	t.Helper()
-	rev, err := s.Commit(within(t, 20*time.Second), ops...)
-	require.NoError(t, err)
-	return rev
-}
-
-// eventually polls until ok, or fails.
-func eventually(t testing.TB, d time.Duration, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(d)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late:
-			require.FailNow(t, "not within "+d.String(), what)
-		}
-	}
-}
-
-// follower keeps what a watcher delivers.
-type follower struct {
-	t      testing.TB
-	w      registry.Watcher
-	nodes  map[string]registry.Node
-	synced int
-	events int
-}
-
-func follow(t testing.TB, s registry.Session) *follower {
-	t.Helper()
-	w, err := s.Watch(within(t, 10*time.Second))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, w.Close()) })
-	return &follower{t: t, w: w, nodes: map[string]registry.Node{}}
-}
-
-// until takes events until ok, and checks that no path goes back.
-func (f *follower) until(d time.Duration, what string, ok func() bool) {
-	f.t.Helper()
-	ctx := within(f.t, d)
-	for !ok() {
-		events, err := f.w.Next(ctx)
-		require.NoError(f.t, err, "waiting for %s", what)
-		for _, ev := range events {
-			f.events++
-			if ev.Synced {
-				f.synced++
-				continue
-			}
-			old := f.nodes[ev.Node.Path]
-			require.False(f.t, ev.Node.Exists() && ev.Node.Modified < old.Modified, "%s went back", ev.Node.Path)
-			f.nodes[ev.Node.Path] = ev.Node
-		}
-	}
 }

@@ -67,12 +67,12 @@ func TestRequestsOfEachCall(t *testing.T) {
 	f := follow(t, s)
 	costs("Watch", nil)
 	for _, path := range paths[:100] {
-		require.NoError(t, f.w.Add(path, registry.Self))
+		require.NoError(t, f.Watcher.Add(path, registry.Self))
 	}
-	f.until(10*time.Second, "100 targets", func() bool { return f.synced == 100 })
+	f.Until(10*time.Second, "100 targets", func() bool { return f.Synced == 100 })
 	_, err = bed.Admin().Put(ctx, "/elasticron/1/n99", "x") // past the client
 	require.NoError(t, err)
-	f.until(10*time.Second, "a change of the last target", func() bool { return f.nodes["/n99"].Exists() })
+	f.Until(10*time.Second, "a change of the last target", func() bool { return f.Nodes["/n99"].Exists() })
 	spent := client.Requests()
 	require.Equal(t, 100, spent[watch])
 	require.LessOrEqual(t, spent[txn], 100)

@@ -59,8 +59,8 @@ func TestReconnectsWithinTwoSeconds(t *testing.T) {
 	s, client := open(t, bed, func(c *etcd.Config) { c.SessionTimeout = 10 * time.Second })
 	commit(t, s, registry.CreateEphemeral("/e", nil))
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/e", registry.Self))
-	f.until(5*time.Second, "the present state", func() bool { return f.synced == 1 })
+	require.NoError(t, f.Watcher.Add("/e", registry.Self))
+	f.Until(5*time.Second, "the present state", func() bool { return f.Synced == 1 })
 
 	heal := client.Refuse()
 	down := time.NewTimer(4 * time.Second) // long enough for a back-off to grow
@@ -68,7 +68,7 @@ func TestReconnectsWithinTwoSeconds(t *testing.T) {
 	heal()
 	healed := time.Now()
 	commit(t, s, registry.Set("/e", []byte("back"), 0))
-	f.until(5*time.Second, "the change", func() bool { return string(f.nodes["/e"].Value) == "back" })
+	f.Until(5*time.Second, "the change", func() bool { return string(f.Nodes["/e"].Value) == "back" })
 	require.Less(t, time.Since(healed), 2*time.Second)
 	require.NoError(t, s.Err())
 	nodes, err := s.Get(within(t, 5*time.Second), "/e")

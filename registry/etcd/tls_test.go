@@ -1,82 +1,27 @@
 package etcd_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/internal/testbed/harness"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd"
 )
 
-// An authority signs certificates for tests.
-type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T, name string) *authority {
-	a := &authority{t: t, dir: filepath.Join(t.TempDir(), name)}
-	require.NoError(t, os.Mkdir(a.dir, 0o700))
-	var err error
-	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, &a.key.PublicKey, a.key)
-	require.NoError(t, err)
-	a.write("ca.pem", "CERTIFICATE", der)
-	return a
-}
-
-func (a *authority) write(name, kind string, der []byte) string {
-	path := filepath.Join(a.dir, name)
-	require.NoError(a.t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-	return path
-}
-
-func (a *authority) ca() string { return filepath.Join(a.dir, "ca.pem") }
-
-// issue makes a certificate for the loopback address and returns its files.
-func (a *authority) issue(name string) (cert, key string) {
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, &k.PublicKey, a.key)
-	require.NoError(a.t, err)
-	private, err := x509.MarshalECPrivateKey(k)
-	require.NoError(a.t, err)
-	return a.write(name+".pem", "CERTIFICATE", der), a.write(name+"-key.pem", "EC PRIVATE KEY", private)
-}
-
 func TestTLS(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
-	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
-	serverCert, err := tls.LoadX509KeyPair(ours.issue("server"))
+	ours, theirs := harness.NewAuthority(t, "ours"), harness.NewAuthority(t, "theirs")
+	serverCert, err := tls.LoadX509KeyPair(ours.Issue("server"))
 	require.NoError(t, err)
 	clients := x509.NewCertPool()
-	caPEM, err := os.ReadFile(ours.ca())
+	caPEM, err := os.ReadFile(ours.CA())
 	require.NoError(t, err)
 	require.True(t, clients.AppendCertsFromPEM(caPEM))
 	front, err := testbed.NewTLSProxy(bed.Endpoints()[0], &tls.Config{
@@ -85,19 +30,19 @@ func TestTLS(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer front.Close()
-	cert, key := ours.issue("client")
-	foreignCert, foreignKey := theirs.issue("client")
+	cert, key := ours.Issue("client")
+	foreignCert, foreignKey := theirs.Issue("client")
 
 	t.Run("ByURL", func(t *testing.T) {
-		reg, err := registry.Open(within(t, 20*time.Second), "etcd://"+front.Addr()+"/shop?ca="+ours.ca()+"&cert="+cert+"&key="+key)
+		reg, err := registry.Open(within(t, 20*time.Second), "etcd://"+front.Addr()+"/shop?ca="+ours.CA()+"&cert="+cert+"&key="+key)
 		require.NoError(t, err)
 		defer reg.Close()
 		s, err := reg.Open(within(t, 20*time.Second))
 		require.NoError(t, err)
 		commit(t, s, registry.CreateEphemeral("/secured", nil))
 		f := follow(t, s)
-		require.NoError(t, f.w.Add("/secured", registry.Self))
-		f.until(10*time.Second, "the node", func() bool { return f.nodes["/secured"].Owned })
+		require.NoError(t, f.Watcher.Add("/secured", registry.Self))
+		f.Until(10*time.Second, "the node", func() bool { return f.Nodes["/secured"].Owned })
 	})
 	for name, c := range map[string]struct {
 		change func(*etcd.Config)
@@ -105,10 +50,10 @@ func TestTLS(t *testing.T) {
 	}{
 		"NoTLS":         {func(*etcd.Config) {}, "(does the server want TLS?)"},
 		"SystemCA":      {func(c *etcd.Config) { c.TLS = &tls.Config{} }, "certificate signed by unknown authority"},
-		"WrongCA":       {func(c *etcd.Config) { c.CAFile = theirs.ca() }, "certificate signed by unknown authority"},
-		"NoCertificate": {func(c *etcd.Config) { c.CAFile = ours.ca() }, ""},
+		"WrongCA":       {func(c *etcd.Config) { c.CAFile = theirs.CA() }, "certificate signed by unknown authority"},
+		"NoCertificate": {func(c *etcd.Config) { c.CAFile = ours.CA() }, ""},
 		"WrongCertificate": {func(c *etcd.Config) {
-			c.CAFile, c.CertFile, c.KeyFile = ours.ca(), foreignCert, foreignKey
+			c.CAFile, c.CertFile, c.KeyFile = ours.CA(), foreignCert, foreignKey
 		}, ""}, // TLS 1.3 tells the client so late that the pipe may be broken first
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +68,7 @@ func TestTLS(t *testing.T) {
 	}
 	t.Run("TLSToAServerWithout", func(t *testing.T) {
 		_, err := etcd.Open(within(t, 20*time.Second), etcd.Config{
-			Endpoints: bed.Endpoints(), Namespace: "shop", CAFile: ours.ca(), DialTimeout: 2 * time.Second,
+			Endpoints: bed.Endpoints(), Namespace: "shop", CAFile: ours.CA(), DialTimeout: 2 * time.Second,
 		})
 		require.ErrorContains(t, err, "(does the server speak TLS?)")
 	})

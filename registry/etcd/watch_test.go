@@ -29,11 +29,11 @@ func TestCompactionWhileAway(t *testing.T) {
 	commit(t, other, registry.Create("/d", nil), registry.Create("/d/same", nil), registry.Create("/d/changed", nil),
 		registry.Create("/d/deleted", nil), registry.Create("/d/again", nil), registry.Create("/self", nil))
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/d", registry.Children))
-	require.NoError(t, f.w.Add("/self", registry.Self))
-	require.NoError(t, f.w.Add("/never", registry.Self))
-	f.until(10*time.Second, "the present state", func() bool { return f.synced == 3 })
-	seen := f.events
+	require.NoError(t, f.Watcher.Add("/d", registry.Children))
+	require.NoError(t, f.Watcher.Add("/self", registry.Self))
+	require.NoError(t, f.Watcher.Add("/never", registry.Self))
+	f.Until(10*time.Second, "the present state", func() bool { return f.Synced == 3 })
+	seen := f.Events
 
 	heal := client.Refuse()
 	commit(t, other, registry.Set("/d/changed", []byte("x"), 0), registry.Delete("/d/deleted", 0),
@@ -42,17 +42,17 @@ func TestCompactionWhileAway(t *testing.T) {
 	require.NoError(t, bed.Compact())
 	heal()
 
-	f.until(10*time.Second, "the difference", func() bool {
-		return string(f.nodes["/d/changed"].Value) == "x" && !f.nodes["/d/deleted"].Exists() && !f.nodes["/self"].Exists() &&
-			f.nodes["/d/new"].Exists() && string(f.nodes["/d/again"].Value) == "2"
+	f.Until(10*time.Second, "the difference", func() bool {
+		return string(f.Nodes["/d/changed"].Value) == "x" && !f.Nodes["/d/deleted"].Exists() && !f.Nodes["/self"].Exists() &&
+			f.Nodes["/d/new"].Exists() && string(f.Nodes["/d/again"].Value) == "2"
 	})
-	require.Equal(t, 3, f.synced, "Synced comes once")
-	require.Equal(t, seen+5, f.events, "what is the same is not repeated")
+	require.Equal(t, 3, f.Synced, "Synced comes once")
+	require.Equal(t, seen+5, f.Events, "what is the same is not repeated")
 
 	// And it goes on from there.
 	commit(t, other, registry.Create("/never", nil), registry.Set("/d/new", []byte("y"), 0))
-	f.until(10*time.Second, "changes after it", func() bool {
-		return f.nodes["/never"].Exists() && string(f.nodes["/d/new"].Value) == "y"
+	f.Until(10*time.Second, "changes after it", func() bool {
+		return f.Nodes["/never"].Exists() && string(f.Nodes["/d/new"].Value) == "y"
 	})
 }
 
@@ -73,8 +73,8 @@ func TestFragmentedBacklog(t *testing.T) {
 	}
 	commit(t, other, ops...)
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/d", registry.Children))
-	f.until(10*time.Second, "the present state", func() bool { return f.synced == 1 })
+	require.NoError(t, f.Watcher.Add("/d", registry.Children))
+	f.Until(10*time.Second, "the present state", func() bool { return f.Synced == 1 })
 
 	heal := client.Refuse()
 	big := bytes.Repeat([]byte("x"), 240<<10)
@@ -83,13 +83,13 @@ func TestFragmentedBacklog(t *testing.T) {
 	}
 	commit(t, other, registry.Delete("/d/0", 1))
 	heal()
-	f.until(20*time.Second, "all of it", func() bool {
+	f.Until(20*time.Second, "all of it", func() bool {
 		for i := 1; i < n; i++ {
-			if len(f.nodes[fmt.Sprint("/d/", i)].Value) != len(big) {
+			if len(f.Nodes[fmt.Sprint("/d/", i)].Value) != len(big) {
 				return false
 			}
 		}
-		return !f.nodes["/d/0"].Exists()
+		return !f.Nodes["/d/0"].Exists()
 	})
 	require.Positive(t, fragments.Load(), "void: nothing came in fragments")
 }
@@ -115,7 +115,7 @@ func TestWatchThroughManyDrops(t *testing.T) {
 	other, _ := open(t, bed, patient)
 	commit(t, other, registry.Create("/d", nil), registry.Create("/d/n", nil))
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/d", registry.Children))
+	require.NoError(t, f.Watcher.Add("/d", registry.Children))
 	const rounds, perRound = 15, 20
 	version := registry.Version(0)
 	for round := range rounds {
@@ -132,14 +132,14 @@ func TestWatchThroughManyDrops(t *testing.T) {
 			require.NoError(t, bed.Compact())
 		}
 	}
-	f.until(20*time.Second, "the last state", func() bool {
+	f.Until(20*time.Second, "the last state", func() bool {
 		present := 0
-		for _, n := range f.nodes {
+		for _, n := range f.Nodes {
 			if n.Exists() {
 				present++
 			}
 		}
-		return f.nodes["/d/n"].Version == version && f.nodes[fmt.Sprint("/d/", rounds-1)].Exists() && present == 2
+		return f.Nodes["/d/n"].Version == version && f.Nodes[fmt.Sprint("/d/", rounds-1)].Exists() && present == 2
 	})
 	require.NoError(t, s.Err())
 	require.Positive(t, client.Hits(), "void: nothing was dropped")
@@ -181,21 +181,21 @@ func TestTargetCost(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
 	s, _ := open(t, bed, patient)
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/first", registry.Self))
-	f.until(10*time.Second, "the first target", func() bool { return f.synced == 1 })
+	require.NoError(t, f.Watcher.Add("/first", registry.Self))
+	f.Until(10*time.Second, "the first target", func() bool { return f.Synced == 1 })
 	goroutines, heap := runtime.NumGoroutine(), heapInUse()
 	start := time.Now()
 	for i := range n {
-		require.NoError(t, f.w.Add(fmt.Sprintf("/job/%d/leader/election", i), registry.Self))
+		require.NoError(t, f.Watcher.Add(fmt.Sprintf("/job/%d/leader/election", i), registry.Self))
 	}
-	f.until(60*time.Second, "all targets", func() bool { return f.synced == n+1 })
+	f.Until(60*time.Second, "all targets", func() bool { return f.Synced == n+1 })
 	took := time.Since(start)
 	// The last watch in order is live: so are all.
 	last := fmt.Sprintf("/elasticron/4/job/%d/leader/election", n-1)
 	_, err := bed.Admin().Put(within(t, 10*time.Second), last, "x")
 	require.NoError(t, err)
-	f.until(30*time.Second, "a change", func() bool { return f.nodes[fmt.Sprintf("/job/%d/leader/election", n-1)].Exists() })
-	f.nodes = nil
+	f.Until(30*time.Second, "a change", func() bool { return f.Nodes[fmt.Sprintf("/job/%d/leader/election", n-1)].Exists() })
+	f.Nodes = nil
 	t.Logf("%d targets in %v: %d goroutines more, %d bytes each, client and server together",
 		n, took, runtime.NumGoroutine()-goroutines, (heapInUse()-heap)/n)
 	require.Less(t, runtime.NumGoroutine()-goroutines, 20)

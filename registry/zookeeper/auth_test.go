@@ -52,15 +52,15 @@ func TestLoginOwnsWhatItCreates(t *testing.T) {
 
 	// A target that is refused says so once, and the others go on.
 	f := follow(t, world)
-	require.NoError(t, f.w.Add("/hers", registry.Self))
-	_, err = f.w.Next(ctx)
+	require.NoError(t, f.Watcher.Add("/hers", registry.Self))
+	_, err = f.Watcher.Next(ctx)
 	require.ErrorIs(t, err, registry.ErrDenied)
-	require.NoError(t, f.w.Add("/hers", registry.Children))
-	_, err = f.w.Next(ctx)
+	require.NoError(t, f.Watcher.Add("/hers", registry.Children))
+	_, err = f.Watcher.Next(ctx)
 	require.ErrorIs(t, err, registry.ErrDenied)
 	commit(t, world, registry.Create("/free", []byte("1")))
-	require.NoError(t, f.w.Add("/free", registry.Self))
-	f.until(10*time.Second, "another target", func() bool { return string(f.nodes["/free"].Value) == "1" })
+	require.NoError(t, f.Watcher.Add("/free", registry.Self))
+	f.Until(10*time.Second, "another target", func() bool { return string(f.Nodes["/free"].Value) == "1" })
 }
 
 // A reconnect shows the password again, before anything else.
@@ -70,14 +70,14 @@ func TestLoginSurvivesADrop(t *testing.T) {
 	eva, client := open(t, bed, as("eva", "s3cret"))
 	commit(t, eva, registry.Create("/hers", []byte("0")))
 	f := follow(t, eva)
-	require.NoError(t, f.w.Add("/hers", registry.Self))
-	f.until(10*time.Second, "the node", func() bool { return f.synced == 1 })
+	require.NoError(t, f.Watcher.Add("/hers", registry.Self))
+	f.Until(10*time.Second, "the node", func() bool { return f.Synced == 1 })
 	for range 5 {
 		client.Drop()
 		nodes, err := eva.Get(within(t, 10*time.Second), "/hers")
 		require.NoError(t, err)
 		commit(t, eva, registry.Set("/hers", []byte("1"), nodes[0].Version))
-		f.until(10*time.Second, "the change", func() bool { return f.nodes["/hers"].Version == nodes[0].Version+1 })
+		f.Until(10*time.Second, "the change", func() bool { return f.Nodes["/hers"].Version == nodes[0].Version+1 })
 	}
 }
 

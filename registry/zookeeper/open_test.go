@@ -77,7 +77,7 @@ func TestRegistryCloseIsQuick(t *testing.T) {
 	reg, client := connect(t, bed)
 	s := session(t, reg)
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/x", registry.Self))
+	require.NoError(t, f.Watcher.Add("/x", registry.Self))
 	heal := client.Hold()
 	defer heal()
 	start := time.Now()
@@ -98,14 +98,14 @@ func TestChroot(t *testing.T) {
 	ctx := within(t, 30*time.Second)
 
 	f := follow(t, in)
-	require.NoError(t, f.w.Add("/", registry.Children))
-	require.NoError(t, f.w.Add("/zookeeper", registry.Self))
-	f.until(10*time.Second, "an empty root", func() bool { return f.synced == 2 })
+	require.NoError(t, f.Watcher.Add("/", registry.Children))
+	require.NoError(t, f.Watcher.Add("/zookeeper", registry.Self))
+	f.Until(10*time.Second, "an empty root", func() bool { return f.Synced == 2 })
 	commit(t, in, registry.Create("/a", []byte("1")), registry.Create("/a/b", []byte("2")), registry.Create("/zookeeper", []byte("3")))
-	f.until(10*time.Second, "what was created", func() bool {
-		return string(f.nodes["/a"].Value) == "1" && string(f.nodes["/zookeeper"].Value) == "3"
+	f.Until(10*time.Second, "what was created", func() bool {
+		return string(f.Nodes["/a"].Value) == "1" && string(f.Nodes["/zookeeper"].Value) == "3"
 	})
-	require.Len(t, f.nodes, 2)
+	require.Len(t, f.Nodes, 2)
 
 	names, err := in.Children(ctx, "/")
 	require.NoError(t, err)
@@ -139,9 +139,9 @@ func TestOwnNodesOfTheService(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, names, "zookeeper")
 	f := follow(t, s)
-	require.NoError(t, f.w.Add("/", registry.Children))
-	f.until(10*time.Second, "the root", func() bool { return f.synced == 1 })
-	require.NotContains(t, f.nodes, "/zookeeper")
+	require.NoError(t, f.Watcher.Add("/", registry.Children))
+	f.Until(10*time.Second, "the root", func() bool { return f.Synced == 1 })
+	require.NotContains(t, f.Nodes, "/zookeeper")
 	_, err = s.Commit(ctx, registry.Delete("/zookeeper/quota", registry.AnyVersion))
 	require.ErrorIs(t, err, registry.ErrInvalid)
 	require.EqualError(t, err, "zookeeper: invalid request: operation 0: /zookeeper/quota belongs to ZooKeeper itself")

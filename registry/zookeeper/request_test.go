@@ -91,47 +91,47 @@ func TestRequestsOfAWatch(t *testing.T) {
 
 	f := follow(t, s)
 	m.costs("Watch", nil)
-	require.NoError(t, f.w.Add("/d", registry.Self))
-	f.until(10*time.Second, "a node", func() bool { return f.synced == 1 })
+	require.NoError(t, f.Watcher.Add("/d", registry.Self))
+	f.Until(10*time.Second, "a node", func() bool { return f.Synced == 1 })
 	m.costs("Add of a node", map[string]int{get: 1})
-	require.NoError(t, f.w.Add("/none", registry.Self))
-	f.until(10*time.Second, "an absence", func() bool { return f.synced == 2 })
+	require.NoError(t, f.Watcher.Add("/none", registry.Self))
+	f.Until(10*time.Second, "an absence", func() bool { return f.Synced == 2 })
 	m.costs("Add of an absence", map[string]int{get: 1, exists: 1})
-	require.NoError(t, f.w.Add("/d", registry.Children))
-	f.until(10*time.Second, "a directory", func() bool { return f.synced == 3 })
+	require.NoError(t, f.Watcher.Add("/d", registry.Children))
+	f.Until(10*time.Second, "a directory", func() bool { return f.Synced == 3 })
 	m.costs("Add of a directory of two", map[string]int{list: 1, get: 2})
-	require.NoError(t, f.w.Add("/nowhere", registry.Children))
-	f.until(10*time.Second, "no directory", func() bool { return f.synced == 4 })
+	require.NoError(t, f.Watcher.Add("/nowhere", registry.Children))
+	f.Until(10*time.Second, "no directory", func() bool { return f.Synced == 4 })
 	waitFor(t, client, map[string]int{list: 1, exists: 1})
 
 	second := follow(t, s)
-	require.NoError(t, second.w.Add("/d", registry.Children))
-	second.until(10*time.Second, "a directory", func() bool { return second.synced == 1 })
+	require.NoError(t, second.Watcher.Add("/d", registry.Children))
+	second.Until(10*time.Second, "a directory", func() bool { return second.Synced == 1 })
 	m.costs("the same directory in another watcher", map[string]int{list: 1, get: 2})
 
 	both := func(path, value string) func() bool {
-		return func() bool { return string(f.nodes[path].Value) == value }
+		return func() bool { return string(f.Nodes[path].Value) == value }
 	}
 	commit(t, writer, registry.Set("/d/a", []byte("1"), 0))
-	f.until(10*time.Second, "a change", both("/d/a", "1"))
-	second.until(10*time.Second, "a change", func() bool { return string(second.nodes["/d/a"].Value) == "1" })
+	f.Until(10*time.Second, "a change", both("/d/a", "1"))
+	second.Until(10*time.Second, "a change", func() bool { return string(second.Nodes["/d/a"].Value) == "1" })
 	m.costs("a change of a child, seen by two", map[string]int{set: 1, get: 1})
 	commit(t, writer, registry.Create("/d/c", []byte("1")))
-	f.until(10*time.Second, "a new child", both("/d/c", "1"))
+	f.Until(10*time.Second, "a new child", both("/d/c", "1"))
 	m.costs("a new child", map[string]int{create: 1, list: 1, get: 1})
 	commit(t, writer, registry.Delete("/d/c", 0))
-	f.until(10*time.Second, "a child less", func() bool { return !f.nodes["/d/c"].Exists() })
+	f.Until(10*time.Second, "a child less", func() bool { return !f.Nodes["/d/c"].Exists() })
 	waitFor(t, client, map[string]int{remove: 1, list: 1})
 	commit(t, writer, registry.Create("/none", []byte("1")))
-	f.until(10*time.Second, "a creation", both("/none", "1"))
+	f.Until(10*time.Second, "a creation", both("/none", "1"))
 	m.costs("a node that was absent", map[string]int{create: 1, get: 1})
 	commit(t, writer, registry.Create("/nowhere", nil))
 	waitFor(t, client, map[string]int{create: 1, list: 1, exists: 1})
 
-	require.NoError(t, second.w.Close())
-	f.w.Remove("/none", registry.Self)
+	require.NoError(t, second.Watcher.Close())
+	f.Watcher.Remove("/none", registry.Self)
 	commit(t, writer, registry.Set("/none", nil, 0), registry.Set("/d/b", []byte("end"), 0))
-	f.until(10*time.Second, "the end", both("/d/b", "end"))
+	f.Until(10*time.Second, "the end", both("/d/b", "end"))
 	m.costs("a change that nobody watches any more, and one", map[string]int{multi: 1, get: 1})
 }
 
@@ -174,10 +174,10 @@ func TestTenThousandChildren(t *testing.T) {
 
 	f := follow(t, s)
 	start := time.Now()
-	require.NoError(t, f.w.Add("/d", registry.Children))
-	f.until(30*time.Second, "ten thousand nodes", func() bool { return f.synced == 1 })
+	require.NoError(t, f.Watcher.Add("/d", registry.Children))
+	f.Until(30*time.Second, "ten thousand nodes", func() bool { return f.Synced == 1 })
 	t.Logf("%d nodes in %v", n, time.Since(start))
-	require.Len(t, f.nodes, n)
+	require.Len(t, f.Nodes, n)
 	got := client.Requests()
 	require.Equal(t, n, got[get])
 	require.Equal(t, 1, got[list])
@@ -185,9 +185,9 @@ func TestTenThousandChildren(t *testing.T) {
 	client.ResetRequests()
 	each(func(path string) registry.Op { return registry.Delete(path, 0) })
 	left := n
-	f.until(30*time.Second, "their end", func() bool {
+	f.Until(30*time.Second, "their end", func() bool {
 		left = 0
-		for _, node := range f.nodes {
+		for _, node := range f.Nodes {
 			if node.Exists() {
 				left++
 			}

@@ -7,8 +7,11 @@
 //		Expire:  func(id string) error { … },
 //	})
 //
-// Everything may be called concurrently. A session that none of its registries has
-// opened is an error.
+// Everything of a Harness may be called concurrently. A session that none of its
+// registries has opened is an error.
+//
+// A [Follower] and an [Authority] are what the adapters' own tests share: the state
+// that a watcher has told, and certificates. Both belong to one test.
 package harness
 
 import (

@@ -58,7 +58,7 @@ type Store interface {
 	// ErrVersion comes after ErrDenied and ErrNotFound, and before ErrNotEmpty.
 	//
 	// The Revision is that of the commit, and is the Modified of every node it
-	// wrote. It is known when ops hold a Set; otherwise an adapter may return 0 (a
+	// wrote; commits that were under way at once may have it together. It is known when ops hold a Set; otherwise an adapter may return 0 (a
 	// ZooKeeper multi returns a revision through nothing else). Failed commits and
 	// Sync may use revisions up: they rise, they do not count.
 	Commit(ctx context.Context, ops ...Op) (Revision, error)

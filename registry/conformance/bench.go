@@ -57,6 +57,9 @@ const (
 	benchLargest  = 400                   // operations of the large commit: more fill the server and tell no more
 	benchInFlight = 128                   // at most
 	benchSetup    = 30 * time.Second
+	benchWarmUp   = 3 * time.Second // for each kind of work, before all of it
+
+	benchWarmInFlight = 16
 )
 
 // Bench compares an adapter with the client that it is built on, in one process
@@ -70,7 +73,9 @@ const (
 // raw/adapter by delivery time: 1 is as good as raw, more is better. It is that of
 // the medians over the rounds, of which each lets one side run right after the other. The
 // sub-benchmark Table logs all of them, with the quartiles of the rounds' own ratios:
-// where those are far apart the machine was busy with something else.
+// where those are far apart the machine was busy with something else. Before all of
+// them each kind of work is done for a while: a service that compiles as it runs is
+// compared as it is after that.
 func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
 	b.Helper()
 	h := newHarness(b)
@@ -78,6 +83,9 @@ func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
 	ctx, cancel := context.WithTimeout(context.Background(), benchSetup)
 	defer cancel()
 	d := newDuel(ctx, b, h)
+	if err := d.warmUp(); err != nil {
+		b.Fatal(err)
+	}
 	var results []result
 	for _, c := range d.bouts() {
 		b.Run(c.name(), func(b *testing.B) {

@@ -63,6 +63,23 @@ func newDuel(ctx context.Context, tb testing.TB, h BenchHarness) *duel {
 	return d
 }
 
+// warmUp lets the service compile and cache what it will: it is not what is compared.
+func (d *duel) warmUp() error {
+	for _, c := range d.bouts() {
+		if c.inFlight != benchWarmInFlight {
+			continue
+		}
+		for start := time.Now(); time.Since(start) < benchWarmUp; {
+			for _, s := range []side{d.adapter, d.raw} {
+				if _, err := c.round(s); err != nil {
+					return fmt.Errorf("warming up: %s in %s: %w", c.name(), s.dir, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // A bout is one kind of work with so many in flight.
 type bout struct {
 	*duel

@@ -61,6 +61,8 @@ var commitCases = []testCase{
 		rule: "of many writers at one version one wins and the others get ErrVersion; of many creators one, and ErrExists"},
 	{name: "ConcurrentCounterNoLostUpdate", run: counterNoLostUpdate, place: "registry.OpSet",
 		rule: "read, add one, set at the version read: no addition is lost"},
+	{name: "ConcurrentEachItsOwn", run: eachItsOwn, place: "Store.Commit",
+		rule: "of many commits of one session at once each is applied once or refused for its own sake, whatever becomes of the others"},
 	{name: "EphemeralInCommit", run: ephemeralInCommit, place: "registry.OpCreateEphemeral",
 		rule: "an ephemeral node is made with other operations, and not made when one fails"},
 	{name: "EphemeralAndPersistentMixed", run: ephemeralMixed, place: "registry.OpCreateEphemeral",

@@ -35,6 +35,49 @@ func casOneWinner(t *trial) {
 	}
 }
 
+// eachItsOwn has an adapter that lets commits share a request take them apart again.
+func eachItsOwn(t *trial) {
+	const callers, rounds = 96, 4
+	for i := range callers {
+		t.create(t.s, t.path(fmt.Sprint(i)), "")
+	}
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			path := t.path(fmt.Sprint(i))
+			for round := range registry.Version(rounds) {
+				ops := []registry.Op{registry.Create(path+"/"+fmt.Sprint(round), nil), registry.Set(path, fmt.Append(nil, i, round), round)}
+				want, index := error(nil), 1
+				switch i % 8 { // one in four is refused, after an operation that could be applied
+				case 3:
+					want, ops[1].Version = registry.ErrVersion, round+7
+				case 7:
+					want, ops[1] = registry.ErrNotFound, registry.Check(path+"/none", registry.AnyVersion)
+				}
+				_, err := t.s.Commit(t.ctx, ops...)
+				var refusal *registry.CommitError
+				switch {
+				case !errors.Is(err, want) || (err == nil) != (want == nil):
+					t.errorf("commit(%s) = %v; want %v", describe(ops), err, want)
+				case errors.As(err, &refusal) && (refusal.Index != index || refusal.Op.Path != ops[index].Path):
+					t.errorf("commit(%s) names operation %d, %s", describe(ops), refusal.Index, refusal.Op.Path)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range callers {
+		n, want := t.latest(t.s, t.path(fmt.Sprint(i))), rounds
+		if i%4 == 3 {
+			want = 0
+		}
+		children := len(t.children(t.s, n.Path))
+		if int(n.Version) != want || children != want {
+			t.fatalf("%s is at version %d and has %d children after %d commits", n.Path, n.Version, children, want)
+		}
+	}
+}
+
 // counts adds one when the commit succeeds and accepts no error but want.
 func (t *trial) counts(n *atomic.Int32, want error, s registry.Session, op registry.Op) {
 	switch _, err := s.Commit(t.ctx, op); {

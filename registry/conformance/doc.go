@@ -42,6 +42,7 @@
 //	an oversized value is sent                           → Nodes/ValueOverLimitNothingSent
 //	the revision is not that of the commit               → Commit/RevisionIsModified
 //	an ended context is an uncertain outcome             → Commit/ContextCancelledBeforeSend
+//	a refusal hits a neighbour                           → Commit/ConcurrentEachItsOwn
 //	an uncertain commit is sent again                    → Uncertain/AnswerLostCreate
 //	a lost request is sent again                         → Uncertain/RequestLostCommit
 //	an uncertain outcome is called a failure             → Uncertain/AnswerLostCommit

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -135,6 +136,17 @@ var commitBreakages = []breakage{
 			}
 			return err
 		})},
+	{"a refusal hits a neighbour", "Commit/ConcurrentEachItsOwn", "want <nil>",
+		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
+			last := once(s, "last", func() *atomic.Pointer[registry.CommitError] { return new(atomic.Pointer[registry.CommitError]) })
+			rev, err := s.Session.Commit(ctx, ops...)
+			if ce := (*registry.CommitError)(nil); errors.As(err, &ce) {
+				last.Store(ce)
+			} else if ce := last.Swap(nil); ce != nil {
+				return 0, ce
+			}
+			return rev, err
+		}}},
 	{"an uncertain commit is sent again", "Uncertain/AnswerLostCreate", "node exists; want ErrUncertain", onCommitFailure(sendAgain)},
 	{"a lost request is sent again", "Uncertain/RequestLostCommit", "was it sent twice?", onCommitFailure(sendAgain)},
 	{"an uncertain outcome is called a failure", "Uncertain/AnswerLostCommit", "error registry unavailable; want ErrUncertain",

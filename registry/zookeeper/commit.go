@@ -31,34 +31,15 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 	if err := s.alive(ctx); err != nil {
 		return 0, err
 	}
-	results, err := s.send(ctx, ops)
-	if err == nil {
-		return revision(results), nil
-	}
-	return 0, s.refusal(ops, results, err)
-}
-
-// send spares the service the multi of a single operation, unless it is a check,
-// which there is nothing else for.
-func (s *session) send(ctx context.Context, ops []registry.Op) ([]zk.MultiResponse, error) {
-	if len(ops) == 1 {
-		switch request := s.request(ops[0]).(type) {
-		case *zk.CreateRequest:
-			_, err := s.link.Create(ctx, request.Path, request.Data, request.Flags, request.Acl)
-			return []zk.MultiResponse{{Error: err}}, err
-		case *zk.SetDataRequest:
-			stat, err := s.link.Set(ctx, request.Path, request.Data, request.Version)
-			return []zk.MultiResponse{{Stat: stat, Error: err}}, err
-		case *zk.DeleteRequest:
-			err := s.link.Delete(ctx, request.Path, request.Version)
-			return []zk.MultiResponse{{Error: err}}, err
-		}
-	}
 	requests := make([]any, len(ops))
 	for i, op := range ops {
 		requests[i] = s.request(op)
 	}
-	return s.link.Multi(ctx, requests...)
+	results, err := s.link.Multi(ctx, requests...)
+	if err == nil {
+		return revision(results), nil
+	}
+	return 0, s.refusal(ops, results, err)
 }
 
 // request is an operation as ZooKeeper knows it.

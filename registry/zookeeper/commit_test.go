@@ -27,21 +27,6 @@ func (l *multiLink) Multi(_ context.Context, ops ...any) ([]zk.MultiResponse, er
 	return l.results, l.err
 }
 
-func (l *multiLink) Create(_ context.Context, path string, value []byte, flags int32, acl []zk.ACL) (string, error) {
-	l.sent = []any{&zk.CreateRequest{Path: path, Data: value, Flags: flags, Acl: acl}}
-	return path, l.err
-}
-
-func (l *multiLink) Set(_ context.Context, path string, value []byte, version int32) (*zk.Stat, error) {
-	l.sent = []any{&zk.SetDataRequest{Path: path, Data: value, Version: version}}
-	return &zk.Stat{Mzxid: 42}, l.err
-}
-
-func (l *multiLink) Delete(_ context.Context, path string, version int32) error {
-	l.sent = []any{&zk.DeleteRequest{Path: path, Version: version}}
-	return l.err
-}
-
 func answering(t *testing.T, cfg Config, results []zk.MultiResponse, err error) (*session, *multiLink) {
 	t.Helper()
 	l := &multiLink{fakeLink: newFake(), results: results, err: err}
@@ -81,7 +66,7 @@ func TestCommitRequests(t *testing.T) {
 	}
 }
 
-// A single operation is sent as such, and its refusal is the commit's.
+// The refusal of a single operation is the commit's.
 func TestCommitOfOne(t *testing.T) {
 	for _, tc := range []struct {
 		op       registry.Op
@@ -95,12 +80,16 @@ func TestCommitOfOne(t *testing.T) {
 		{registry.Set("/d", []byte("x"), 7), &zk.SetDataRequest{Path: "/d", Data: []byte("x"), Version: 7}, 42, zk.ErrNoNode, registry.ErrNotFound},
 		{registry.Delete("/d", registry.AnyVersion), &zk.DeleteRequest{Path: "/d", Version: -1}, 0, zk.ErrNotEmpty, registry.ErrNotEmpty},
 	} {
-		s, l := answering(t, Config{}, nil, nil)
+		result := zk.MultiResponse{}
+		if tc.revision != 0 {
+			result.Stat = &zk.Stat{Mzxid: int64(tc.revision)}
+		}
+		s, l := answering(t, Config{}, []zk.MultiResponse{result}, nil)
 		rev, err := s.Commit(t.Context(), tc.op)
 		require.NoError(t, err)
 		require.Equal(t, tc.revision, rev)
 		require.Empty(t, cmp.Diff([]any{tc.sent}, l.sent))
-		l.err = tc.err
+		l.results, l.err = []zk.MultiResponse{{Error: tc.err}}, tc.err
 		_, err = s.Commit(t.Context(), tc.op)
 		failed, ok := errors.AsType[*registry.CommitError](err)
 		require.True(t, ok, err)

@@ -39,10 +39,16 @@
 //
 // # Guarantees
 //
-// A commit is one request, a multi or its one operation itself, sent at most once.
-// Its limits are 500 operations, 768 KiB in all and 256 KiB in a value; a request of
-// a mebibyte would cost the connection. The revision is known when a Set is among the operations, else 0 is returned. A
-// version beyond 32 bits is sent as one that no node has.
+// A commit is one request, a multi or its one operation itself, carried out at most
+// once. Commits that come while eight of the session are under way share the next
+// multi, up to 512 operations or 64 KiB, and then have one revision; when one of them
+// is refused each is sent again alone, and the next 64 too. Sequential nodes, which
+// locks are made of, never share one: Created tells their holders apart.
+//
+// The limits of a commit are 500 operations, 768 KiB in all and 256 KiB in a value; a
+// request of a mebibyte would cost the connection. The revision is known when a Set is
+// among the operations, else 0 is returned. A version beyond 32 bits is sent as one
+// that no node has.
 //
 // A session is one session of ZooKeeper on one connection at a time. After its end
 // nothing is sent for it any more. Deadline is the send time of the last answered
@@ -56,8 +62,8 @@
 //
 // # Requests
 //
-// A commit, a Children and a Sync are one request each, Get is one for each path,
-// 64 of them at once. Opening a Registry opens and closes a session, and reads the
+// A commit, a Children and a Sync are one request each, or a part of one; Get is one
+// for each path, 64 of them at once. Opening a Registry opens and closes a session, and reads the
 // namespace's node, and each part of the chroot. An idle session sends a ping every
 // eighth of its timeout.
 //

@@ -181,16 +181,6 @@ func (f *fakeLink) Multi(context.Context, ...any) ([]zk.MultiResponse, error) {
 	return nil, registry.ErrUnavailable
 }
 
-func (f *fakeLink) Create(context.Context, string, []byte, int32, []zk.ACL) (string, error) {
-	return "", registry.ErrUnavailable
-}
-
-func (f *fakeLink) Set(context.Context, string, []byte, int32) (*zk.Stat, error) {
-	return nil, registry.ErrUnavailable
-}
-
-func (f *fakeLink) Delete(context.Context, string, int32) error { return registry.ErrUnavailable }
-
 // put creates or sets a node whose parent exists, and reports whether it could.
 func (f *fakeLink) put(path, value string) bool {
 	f.mu.Lock()

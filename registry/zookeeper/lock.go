@@ -2,12 +2,10 @@ package zookeeper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -17,25 +15,20 @@ import (
 
 // Lock queues up in dir as Curator's LeaderLatch does: the two exclude each other.
 func (s *session) Lock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, s, dir, value, false, s.spawn, latch.WithForm(&curator{s: s}))
+	return latch.Acquire(ctx, s, dir, value, false, s.spawn, latch.WithForm(curator{s}))
 }
 
 // TryLock is Lock without waiting.
 func (s *session) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, s, dir, value, true, s.spawn, latch.WithForm(&curator{s: s}))
+	return latch.Acquire(ctx, s, dir, value, true, s.spawn, latch.WithForm(curator{s}))
 }
 
 // curator is the form of Curator's LeaderLatch: a sequential node, to whose name
 // the service adds ten digits by which all contenders are sorted. Its prefix has an
 // id by which a node is found whose creation was not answered.
-type curator struct {
-	s *session
-	// abandoned: the caller left while a create was under way. The client may still
-	// have had to send it then.
-	abandoned atomic.Bool
-}
+type curator struct{ s *session }
 
-var _ latch.Form = (*curator)(nil)
+var _ latch.Form = curator{}
 
 const (
 	marker = "latch-"
@@ -43,7 +36,7 @@ const (
 )
 
 // Join sends one create.
-func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string, error) {
+func (c curator) Join(ctx context.Context, prefix string, value []byte) (string, error) {
 	op := registry.CreateEphemeral(prefix+digits, value)
 	if err := c.s.reg.cfg.Limits.Validate([]registry.Op{op}); err != nil {
 		return "", fmt.Errorf("zookeeper: %w", err)
@@ -55,16 +48,15 @@ func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string
 	if err := c.s.alive(ctx); err != nil {
 		return "", err
 	}
-	at, err := c.s.link.Create(ctx, c.s.tree.at(prefix), data(value), zk.FlagEphemeral|zk.FlagSequence, c.s.reg.acl)
+	results, err := c.s.link.Multi(ctx, &zk.CreateRequest{
+		Path: c.s.tree.at(prefix), Data: data(value), Acl: c.s.reg.acl, Flags: zk.FlagEphemeral | zk.FlagSequence,
+	})
 	if err != nil {
-		if errors.Is(err, registry.ErrUncertain) && ctx.Err() != nil {
-			c.abandoned.Store(true)
-		}
-		return "", c.s.refusal([]registry.Op{op}, []zk.MultiResponse{{Error: err}}, err)
+		return "", c.s.refusal([]registry.Op{op}, results, err)
 	}
-	path, ok := c.s.tree.path(at)
+	path, ok := c.s.tree.path(results[0].String)
 	if !ok {
-		return "", fmt.Errorf("zookeeper: join: %w: the service has answered %q to %q", registry.ErrUncertain, at, prefix)
+		return "", fmt.Errorf("zookeeper: join: %w: the service has answered %q to %q", registry.ErrUncertain, results[0].String, prefix)
 	}
 	return path, nil
 }
@@ -76,7 +68,7 @@ func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string
 // life. Beyond the greatest the service gives out that one again and again, or
 // negative ones, and Curator sorts as text: then each contender may hold itself
 // for the first.
-func (c *curator) Place(name string) (int64, bool, error) {
+func (c curator) Place(name string) (int64, bool, error) {
 	i := strings.LastIndex(name, marker)
 	if i < 0 {
 		return 0, false, nil
@@ -95,8 +87,8 @@ func (c *curator) Place(name string) (int64, bool, error) {
 	return place, true, nil
 }
 
-// Settle returns true when every create that was not answered was so because its
-// connection broke. The service closes that connection when the session goes on
-// with another, and refuses what arrives late from it, so what a quorum has not
-// seen by the time of a Sync will never be.
-func (c *curator) Settle(context.Context) bool { return !c.abandoned.Load() }
+// Settle returns true: a create that was not answered went out on a connection of
+// the session, or never will. A Sync on the same connection comes after it; and when
+// the session goes on with another connection the service closes that one, and refuses what
+// arrives late from it, so what a quorum has not seen by the time of a Sync will never be.
+func (c curator) Settle(context.Context) bool { return true }

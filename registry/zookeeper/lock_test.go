@@ -48,19 +48,19 @@ type createLink struct {
 	err    error
 }
 
-func (l *createLink) Create(_ context.Context, path string, value []byte, flags int32, acl []zk.ACL) (string, error) {
-	l.sent = &zk.CreateRequest{Path: path, Data: value, Flags: flags, Acl: acl}
-	return l.answer, l.err
+func (l *createLink) Multi(_ context.Context, requests ...any) ([]zk.MultiResponse, error) {
+	l.sent, _ = requests[0].(*zk.CreateRequest)
+	return []zk.MultiResponse{{String: l.answer, Error: l.err}}, l.err
 }
 
-func creating(t *testing.T, cfg Config, answer string, err error) (*curator, *createLink) {
+func creating(t *testing.T, cfg Config, answer string, err error) (curator, *createLink) {
 	t.Helper()
 	s, _ := answering(t, cfg, nil, nil)
 	l := &createLink{fakeLink: newFake(), answer: answer, err: err}
 	base := s.link
 	s.link = l
 	t.Cleanup(func() { s.link = base })
-	return &curator{s: s}, l
+	return curator{s}, l
 }
 
 func TestJoin(t *testing.T) {
@@ -111,26 +111,4 @@ func TestJoinInvalid(t *testing.T) {
 	require.Equal(t, context.Canceled, err)
 	require.Nil(t, l.sent)
 	require.True(t, c.Settle(t.Context()))
-}
-
-// A caller that leaves while the create is under way learns nothing of it ever.
-func TestAbandonedJoinIsNotSettled(t *testing.T) {
-	c, l := creating(t, Config{}, "", nil)
-	ctx, end := context.WithCancel(t.Context())
-	l.err = registry.ErrUncertain
-	c.s.link = leaving{l, end}
-	_, err := c.Join(ctx, "/a/"+id+"latch-", nil)
-	require.ErrorIs(t, err, registry.ErrUncertain)
-	require.False(t, c.Settle(t.Context()))
-}
-
-type leaving struct {
-	*createLink
-
-	leave func()
-}
-
-func (l leaving) Create(ctx context.Context, path string, value []byte, flags int32, acl []zk.ACL) (string, error) {
-	l.leave()
-	return l.createLink.Create(ctx, path, value, flags, acl)
 }

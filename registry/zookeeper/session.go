@@ -32,9 +32,6 @@ type requests interface {
 	Exists(ctx context.Context, path string, watch bool) (*zk.Stat, error)
 	Children(ctx context.Context, path string, watch bool) ([]string, *zk.Stat, error)
 	Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
-	Create(ctx context.Context, path string, value []byte, flags int32, acl []zk.ACL) (string, error)
-	Set(ctx context.Context, path string, value []byte, version int32) (*zk.Stat, error)
-	Delete(ctx context.Context, path string, version int32) error
 	Disarm(path string, children bool)
 }
 
@@ -153,7 +150,7 @@ func (s *session) ensure(ctx context.Context, path string) error {
 		if stat != nil {
 			return nil
 		}
-		if _, err := s.link.Create(ctx, path, []byte{}, 0, s.reg.acl); err != nil && denies(err) {
+		if _, err := s.link.Multi(ctx, &zk.CreateRequest{Path: path, Acl: s.reg.acl}); err != nil && denies(err) {
 			return fmt.Errorf("zookeeper: make the chroot %s: %w: %s: %w", path, registry.ErrDenied, s.reg.who(), err)
 		}
 		if ctx.Err() != nil || s.link.Err() != nil {

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -53,66 +52,6 @@ func (l *Link) Children(ctx context.Context, path string, watch bool) ([]string,
 	return a.names, a.stat, err
 }
 
-// Multi applies ops, all or none. A nil error comes with the results; an error of
-// the server's with one result for each op, of which the first that has an error
-// names the failure. Otherwise the error wraps registry.ErrSessionLost alone or
-// ErrUnavailable or the context's own (never sent), ErrInvalid (cannot be sent), or
-// ErrUncertain, also with ErrSessionLost.
-func (l *Link) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	if n := EncodedSize(ops...); n >= MaxRequest {
-		return nil, fmt.Errorf("zookeeper: %w: the request has %d bytes, less than %d fit", registry.ErrInvalid, n, MaxRequest)
-	}
-	own := owned(ops)
-	return write(ctx, l, func() ([]zk.MultiResponse, error) { return l.zk.Multi(own...) })
-}
-
-// Create makes one node and returns its path, to which the service has added a
-// number when flags say so. The errors are those of Multi.
-func (l *Link) Create(ctx context.Context, path string, value []byte, flags int32, acl []zk.ACL) (string, error) {
-	if n := EncodedSize(&zk.CreateRequest{Path: path, Data: value, Acl: acl}); n >= MaxRequest {
-		return "", fmt.Errorf("zookeeper: %w: the request has %d bytes, less than %d fit", registry.ErrInvalid, n, MaxRequest)
-	}
-	value = bytes.Clone(value)
-	return write(ctx, l, func() (string, error) { return l.zk.Create(path, value, flags, acl) })
-}
-
-// Set replaces the value of one node at a version, or at any with -1. The errors are
-// those of Multi.
-func (l *Link) Set(ctx context.Context, path string, value []byte, version int32) (*zk.Stat, error) {
-	if n := EncodedSize(&zk.SetDataRequest{Path: path, Data: value}); n >= MaxRequest {
-		return nil, fmt.Errorf("zookeeper: %w: the request has %d bytes, less than %d fit", registry.ErrInvalid, n, MaxRequest)
-	}
-	value = bytes.Clone(value)
-	return write(ctx, l, func() (*zk.Stat, error) { return l.zk.Set(path, value, version) })
-}
-
-// Delete removes one node at a version, or at any with -1. The errors are those of
-// Multi.
-func (l *Link) Delete(ctx context.Context, path string, version int32) error {
-	_, err := write(ctx, l, func() (struct{}, error) { return struct{}{}, l.zk.Delete(path, version) })
-	return err
-}
-
-// owned copies the values: a call that is given up may still be sent.
-func owned(ops []any) []any {
-	own := make([]any, len(ops))
-	for i, op := range ops {
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			c := *op
-			c.Data = bytes.Clone(op.Data)
-			own[i] = &c
-		case *zk.SetDataRequest:
-			c := *op
-			c.Data = bytes.Clone(op.Data)
-			own[i] = &c
-		default:
-			own[i] = op
-		}
-	}
-	return own
-}
-
 // read repeats a read until it is answered, or ctx or the session ends.
 func read[T any](ctx context.Context, l *Link, watch bool, op int32, path string, f func() (T, error)) (T, error) {
 	if watch {
@@ -140,42 +79,6 @@ func read[T any](ctx context.Context, l *Link, watch bool, op int32, path string
 			return zero, gaveUp(fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, ctx.Err()), last)
 		}
 	}
-}
-
-// write sends once.
-func write[T any](ctx context.Context, l *Link, f func() (T, error)) (T, error) {
-	var zero T
-	if err := ctx.Err(); err != nil && l.Err() == nil {
-		return zero, err
-	}
-	if err := l.await(ctx); err != nil {
-		return zero, err
-	}
-	v, err := within(ctx, l, f)
-	switch {
-	case err == nil || answered(err):
-		return v, err
-	case errors.Is(err, errLost):
-		return zero, fmt.Errorf("zookeeper: %w: %w", registry.ErrUncertain, l.Err())
-	case errors.Is(err, errLeft):
-		return zero, fmt.Errorf("zookeeper: %w: %w", registry.ErrUncertain, ctx.Err())
-	case errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer):
-		return zero, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
-	}
-	if lost := l.Err(); lost != nil {
-		return zero, fmt.Errorf("zookeeper: %w: %w (%w)", registry.ErrUncertain, lost, err)
-	}
-	return zero, fmt.Errorf("zookeeper: %w: %w%s", registry.ErrUncertain, err, l.whyBroken(err))
-}
-
-// whyBroken adds to the client's "connection closed" what the Link knows of it.
-func (l *Link) whyBroken(err error) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !errors.Is(err, zk.ErrConnectionClosed) || l.broke == nil {
-		return ""
-	}
-	return " (" + l.broke.Error() + ")"
 }
 
 // await returns nil once there is a connection. Nothing has been sent when it fails.

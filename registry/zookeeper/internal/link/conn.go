@@ -2,6 +2,8 @@ package link
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -42,20 +44,24 @@ type conn struct {
 	greeted  bool      // the server has confirmed the session
 	lastSent time.Time // of the newest answered request that counted
 
-	mu      sync.Mutex
-	room    *sync.Cond // unsent has shrunk, or all is over
-	asked   time.Time  // when the session was asked for; zero: not yet
-	unsent  []byte
-	spare   []byte
-	writing bool
-	broken  bool
-	pending queue // requests of the client that are not answered
-	pings   queue
-	tick    int  // pings that were due so far
-	heard   int  // the tick of the latest answer
-	busy    bool // something was sent since the last tick
-	wake    chan struct{}
-	over    chan struct{}
+	mu       sync.Mutex
+	room     *sync.Cond // unsent has shrunk, or all is over
+	asked    time.Time  // when the session was asked for; zero: not yet
+	unsent   []byte
+	spare    []byte
+	writing  bool
+	broken   bool
+	pending  queue   // requests that are not answered
+	calls    uint32  // sent so far
+	underWay int     // of them, not answered
+	waiting  []*call // for fewer to be under way
+	alone    int     // calls that share nothing from now on
+	pings    queue
+	tick     int  // pings that were due so far
+	heard    int  // the tick of the latest answer
+	busy     bool // something was sent since the last tick
+	wake     chan struct{}
+	over     chan struct{}
 }
 
 func newConn(l *Link, raw net.Conn, server string) *conn {
@@ -75,6 +81,7 @@ func (c *conn) fail(reason error) {
 		return
 	}
 	c.broken = true
+	c.abandon(reason)
 	close(c.over)
 	c.room.Broadcast()
 	c.mu.Unlock()
@@ -106,13 +113,16 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// ask passes the client's connect request on. c.mu is held.
+// ask passes the client's connect request on, and tells the server of the newest
+// answer, which need not have been one of the client's. c.mu is held.
 func (c *conn) ask(b []byte) {
-	const sessionAt = 4 + 4 + 8 + 4
+	const zxidAt, sessionAt = 4 + 4, 4 + 4 + 8 + 4
 	if len(b) < sessionAt+8 || !c.l.mayAsk(getInt64(b[sessionAt:])) {
 		c.failLater(errForeign)
 		return
 	}
+	b = bytes.Clone(b)
+	binary.BigEndian.PutUint64(b[zxidAt:], uint64(c.l.zxid.Load())) //nolint:gosec // the wire's form
 	c.asked = time.Now()
 	_ = c.raw.SetReadDeadline(c.asked.Add(c.l.handshakeTime()))
 	c.write(b)
@@ -128,29 +138,51 @@ func (c *conn) request(b []byte) {
 		s.path = c.l.watches.arms(op, b[12:])
 		c.pending.push(s)
 	}
-	c.busy = true
-	c.send(b)
-}
-
-// send writes at once when nothing else is under way, and lets others share the
-// next system call when something is. c.mu is held.
-func (c *conn) send(b []byte) {
-	if c.pending.len() <= 1 && len(c.unsent) == 0 && !c.writing {
-		c.write(b)
-		return
-	}
-	c.queue(b)
+	c.pass(b)
 	for len(c.unsent) > maxUnsent && !c.broken {
 		c.room.Wait()
 	}
 }
 
+// pass takes one frame of the client's. c.mu is held.
+func (c *conn) pass(b []byte) {
+	c.busy = true
+	c.unsent = append(c.unsent, b...)
+	c.push()
+}
+
+// push writes at once when nothing else is under way, and lets others share the
+// next system call when something is. c.mu is held.
+func (c *conn) push() {
+	if c.pending.len() <= 1 && !c.writing && len(c.unsent) <= atOnce {
+		c.writeUnsent()
+		return
+	}
+	c.wakeFlusher()
+}
+
 // queue leaves b to the flusher. c.mu is held.
 func (c *conn) queue(b []byte) {
 	c.unsent = append(c.unsent, b...)
-	if !c.writing {
+	c.wakeFlusher()
+}
+
+// wakeFlusher does so if there is something to write. c.mu is held.
+func (c *conn) wakeFlusher() {
+	if len(c.unsent) > 0 && !c.writing {
 		signal(c.wake)
 	}
+}
+
+// writeUnsent writes what is queued. c.mu is held, but not while it writes.
+func (c *conn) writeUnsent() {
+	data := c.unsent
+	c.unsent = c.spare[:0]
+	c.write(data)
+	if c.spare = data; cap(data) > keepFrame {
+		c.spare = nil
+	}
+	c.room.Broadcast()
 }
 
 // write makes a system call without the lock. c.mu is held.
@@ -164,9 +196,7 @@ func (c *conn) write(b []byte) {
 	}
 	c.mu.Lock()
 	c.writing = false
-	if len(c.unsent) > 0 {
-		signal(c.wake)
-	}
+	c.wakeFlusher()
 }
 
 // flush writes what is queued until the connection ends.
@@ -180,13 +210,7 @@ func (c *conn) flush() {
 		runtime.Gosched()
 		c.mu.Lock()
 		for len(c.unsent) > 0 && !c.writing && !c.broken {
-			data := c.unsent
-			c.unsent = c.spare[:0]
-			c.write(data)
-			if c.spare = data; cap(data) > keepFrame {
-				c.spare = nil
-			}
-			c.room.Broadcast()
+			c.writeUnsent()
 		}
 		c.mu.Unlock()
 	}
@@ -304,7 +328,8 @@ func (c *conn) take(b []byte) error {
 	case xid == xidEvent:
 		return c.event(b[headerBytes:])
 	case xid == xidPing:
-		return c.answered(&c.pings, xid, 0, 0)
+		_, err := c.answered(&c.pings, xid, 0, 0)
+		return err
 	case xid == xidAuth && code != 0:
 		c.l.giveUp(fmt.Errorf("zookeeper: %w: %s refused the user and password (digest)", registry.ErrDenied, c.server))
 		return errClosed
@@ -316,8 +341,12 @@ func (c *conn) take(b []byte) error {
 	case xid < 0:
 		return nil
 	}
+	s, err := c.answered(&c.pending, xid, zxid, code)
+	if s.call != nil && err == nil {
+		return c.deliver(s.call, code, b[headerBytes:])
+	}
 	c.rest = c.frame
-	return c.answered(&c.pending, xid, zxid, code)
+	return err
 }
 
 func (c *conn) versionKnown(code int32) error {
@@ -343,13 +372,13 @@ func (c *conn) event(b []byte) error {
 }
 
 // answered matches an answer with the oldest request: the service keeps the order.
-func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) error {
+func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) (sent, error) {
 	c.mu.Lock()
 	s, ok := q.pop()
 	c.heard = c.tick
 	c.mu.Unlock()
 	if !ok || s.xid != xid {
-		return fmt.Errorf("%w: answer %d to request %d", errMalformed, xid, s.xid)
+		return sent{}, fmt.Errorf("%w: answer %d to request %d", errMalformed, xid, s.xid)
 	}
 	if s.path != "" {
 		c.l.watches.armed(s.op, s.path, code)
@@ -362,5 +391,5 @@ func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) error {
 		c.lastSent = s.at
 		c.l.acknowledged(s.at)
 	}
-	return nil
+	return s, nil
 }

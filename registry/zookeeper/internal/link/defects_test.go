@@ -95,13 +95,13 @@ func TestDefectQueuedWritesRunOnANewSession(t *testing.T) {
 		proxy := way(t)
 		l := open(t, link.Config{Servers: []string{proxy.Addr()}})
 		ctx := within(t, 20*time.Second)
-		_, err := l.Create(ctx, dir+"/link", nil, zk.FlagEphemeral, world)
+		_, err := l.Multi(ctx, create(dir+"/link", zk.FlagEphemeral))
 		require.NoError(t, err)
 		heal := proxy.Refuse()
 		queued := make(chan error, 1)
 		go func() {
 			for {
-				if _, err := l.Create(ctx, dir+"/late", nil, zk.FlagEphemeral, world); errors.Is(err, registry.ErrSessionLost) || err == nil {
+				if _, err := l.Multi(ctx, create(dir+"/late", zk.FlagEphemeral)); errors.Is(err, registry.ErrSessionLost) || err == nil {
 					queued <- err
 					return
 				}
@@ -137,7 +137,7 @@ func TestDefectAStalledServerCostsTheSession(t *testing.T) {
 		first, second := way(t), way(t)
 		l := open(t, link.Config{Servers: []string{first.Addr(), second.Addr()}, SessionTimeout: session})
 		ctx := within(t, 20*time.Second)
-		_, err := l.Create(ctx, dir+"/link", nil, zk.FlagEphemeral, world)
+		_, err := l.Multi(ctx, create(dir+"/link", zk.FlagEphemeral))
 		require.NoError(t, err)
 		defer second.Hold()()
 		first.Drop()
@@ -164,7 +164,7 @@ func TestDefectExpiryIsNotNoticedWhileCutOff(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	_, err := c.Create(dir+"/bare", nil, zk.FlagEphemeral, world)
 	require.NoError(t, err)
-	_, err = l.Create(ctx, dir+"/link", nil, zk.FlagEphemeral, world)
+	_, err = l.Multi(ctx, create(dir+"/link", zk.FlagEphemeral))
 	require.NoError(t, err)
 	defer bareProxy.Refuse()()
 	defer linkProxy.Refuse()()
@@ -245,7 +245,7 @@ func TestDefectABreakWhileLoggingInAgainLocksUp(t *testing.T) {
 // The error of a write is the socket's own, which says nothing of what was applied;
 // a Link's is classed.
 func TestDefectWriteErrorsAreNotClassed(t *testing.T) {
-	const opMulti = 14
+	const opMulti, opSetData = 14, 5
 	set := &zk.SetDataRequest{Path: "/", Version: -1}
 	t.Run("bare", func(t *testing.T) {
 		f := &failing{op: opMulti, n: 1}
@@ -255,7 +255,7 @@ func TestDefectWriteErrorsAreNotClassed(t *testing.T) {
 		require.ErrorAs(t, err, &raw)
 	})
 	t.Run("link", func(t *testing.T) {
-		f := &failing{op: opMulti, n: 1}
+		f := &failing{op: opSetData, n: 1} // as which one alone is sent
 		l := open(t, link.Config{Servers: server.Addrs(), Dial: f.dialContext})
 		_, err := l.Multi(within(t, 10*time.Second), set)
 		require.ErrorIs(t, err, registry.ErrUncertain)
@@ -271,7 +271,7 @@ func TestDefectEventsAreDropped(t *testing.T) {
 	ctx := within(t, 30*time.Second)
 	path := func(i int) string { return dir + "/" + string(rune('A'+i)) }
 	for i := range nodes {
-		_, err := other.Create(ctx, path(i), nil, 0, world)
+		_, err := other.Multi(ctx, create(path(i), 0))
 		require.NoError(t, err)
 	}
 	var heard log

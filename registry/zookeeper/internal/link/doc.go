@@ -9,8 +9,8 @@
 //
 // # What it adds to the client
 //
-// The client codes and decodes requests. Everything that concerns time and
-// connections is decided here, by a net.Conn that understands frames:
+// The client opens connections, and codes and decodes reads. Writes, and everything that
+// concerns time and connections, are decided here, by a net.Conn that understands frames:
 //
 //   - After the session has ended no server is dialled again. The bare client
 //     opens a new session and runs what was queued on it.
@@ -29,6 +29,10 @@
 //     itself up when the connection breaks at that moment.
 //   - A write error ends the connection and is never the result of a request. Writes
 //     of concurrent requests share a system call, and so do reads.
+//   - Writes are coded here and go past the client, so that a caller waits for the
+//     connection and for nothing between. Eight are sent one by one; those that come
+//     while as many are under way share the next multi, and are sent one by one when it
+//     is refused. The bare client sends each alone, which keeps a server busy.
 //   - Watch events go to one function and cannot be dropped.
 //   - Names are looked up at every connection. With one server there is no pause of a
 //     second before it is dialled again.
@@ -36,13 +40,14 @@
 // # Requests
 //
 // Reads are repeated over broken connections until their context or the session
-// ends. Multi, Create, Set and Delete are sent at most once.
+// ends. A Multi is carried out at most once: it is sent again only when the server
+// has refused, as a whole, one that it was a part of.
 //
 // # Concurrency and goroutines
 //
 // A Link is safe for concurrent use. It has two goroutines and the client's two
-// while connected; a call whose context can end runs on a goroutine of its own
-// until it is answered. Close joins them all.
+// while connected; a read runs on a goroutine of its own until it is answered. Close
+// joins them all.
 //
 // # Errors
 //

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // Operations and reserved request numbers of the protocol (ZooDefs.java,
@@ -23,6 +21,7 @@ const (
 	opUnwatch   = 18 // removeWatches, since 3.5
 	opAuth      = 100
 	opWatches   = 101 // setWatches
+	opMulti     = 14
 	opClose     = -11
 	xidEvent    = -1
 	xidPing     = -2
@@ -116,27 +115,4 @@ func connectFrame(zxid int64, timeout time.Duration, session int64, password []b
 	w.int64(session)
 	w.text(string(password))
 	return w.frame()
-}
-
-// EncodedSize is the length of a Multi on the wire.
-func EncodedSize(ops ...any) int {
-	const opHeader, closing = 9, 9
-	size := 8 + closing
-	for _, op := range ops {
-		size += opHeader
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			size += 4 + len(op.Path) + 4 + len(op.Data) + 4 + 4
-			for _, acl := range op.Acl {
-				size += 4 + 4 + len(acl.Scheme) + 4 + len(acl.ID)
-			}
-		case *zk.SetDataRequest:
-			size += 4 + len(op.Path) + 4 + len(op.Data) + 4
-		case *zk.DeleteRequest:
-			size += 4 + len(op.Path) + 4
-		case *zk.CheckVersionRequest:
-			size += 4 + len(op.Path) + 4
-		}
-	}
-	return size
 }

@@ -11,6 +11,7 @@ type sent struct {
 	at      time.Time
 	tick    int
 	path    string // of a read that arms a watch
+	call    *call  // that waits for the answer; nil: the client does
 }
 
 // A queue is first in, first out. The zero value is ready.
@@ -35,7 +36,7 @@ func (q *queue) pop() (sent, bool) {
 		return sent{}, false
 	}
 	s := q.items[q.head]
-	q.items[q.head].path = ""
+	q.items[q.head] = sent{}
 	if q.head++; q.head == len(q.items) {
 		q.items, q.head = q.items[:0], 0
 	}

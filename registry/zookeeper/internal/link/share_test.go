@@ -1,0 +1,305 @@
+package link_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
+)
+
+const (
+	opCreate  = 1
+	opSetData = 5
+	opMulti   = 14
+)
+
+// frames remembers what was written to the sockets of a link: frames, whole ones.
+type frames struct {
+	mu  sync.Mutex
+	all [][]byte // of the latest connection; the first asks for the session
+}
+
+type framed struct {
+	net.Conn
+	f *frames
+}
+
+func (f *frames) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	raw, err := new(net.Dialer).DialContext(ctx, network, addr)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = nil
+	return framed{raw, f}, err
+}
+
+func (c framed) Write(b []byte) (int, error) {
+	c.f.mu.Lock()
+	for rest := b; len(rest) >= 4; {
+		n := 4 + int(binary.BigEndian.Uint32(rest))
+		c.f.all = append(c.f.all, append([]byte(nil), rest[:n]...))
+		rest = rest[n:]
+	}
+	c.f.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+// count is how often each of the writes was sent.
+func (f *frames) count() map[uint32]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	counts := map[uint32]int{}
+	for _, b := range f.all[1:] {
+		if op := binary.BigEndian.Uint32(b[8:]); op == opCreate || op == opSetData || op == opMulti {
+			counts[op]++
+		}
+	}
+	return counts
+}
+
+// A crowd is a link with as many writes under way as are sent one by one.
+type crowd struct {
+	t      *testing.T
+	ctx    context.Context
+	l      *link.Link
+	proxy  *testbed.Proxy
+	heal   func() // lets what is under way go on
+	frames *frames
+	dir    string
+	first  sync.WaitGroup
+	errs   chan error // of the first
+}
+
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	c := &crowd{t: t, ctx: within(t, 30*time.Second), proxy: way(t), frames: &frames{}, errs: make(chan error, link.MaxUnderWay)}
+	c.l = open(t, link.Config{Servers: []string{c.proxy.Addr()}, SessionTimeout: 20 * time.Second, Dial: c.frames.dial})
+	c.dir = fresh(t, c.l)
+	c.frames.mu.Lock()
+	c.frames.all = c.frames.all[:1]
+	c.frames.mu.Unlock()
+	c.heal = c.proxy.Hold()
+	t.Cleanup(c.heal)
+	for i := range link.MaxUnderWay {
+		c.first.Go(func() {
+			_, err := c.l.Multi(c.ctx, create(fmt.Sprint(c.dir, "/first", i), 0))
+			c.errs <- err
+		})
+	}
+	eventually(t, "them to be under way", func() bool { return c.l.Unanswered() == link.MaxUnderWay })
+	return c
+}
+
+// waits starts a write and returns once it waits, with what becomes of it.
+func (c *crowd) waits(ctx context.Context, requests ...any) (outcome func() ([]zk.MultiResponse, error)) {
+	before := c.l.Waiting()
+	var results []zk.MultiResponse
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		results, err = c.l.Multi(ctx, requests...)
+	}()
+	eventually(c.t, "it to wait", func() bool { return c.l.Waiting() == before+1 })
+	return func() ([]zk.MultiResponse, error) {
+		<-done
+		return results, err
+	}
+}
+
+func (c *crowd) version(path string) int32 {
+	stat, err := c.l.Exists(c.ctx, path, false)
+	require.NoError(c.t, err)
+	require.NotNil(c.t, stat, path)
+	return stat.Version
+}
+
+func (c *crowd) firstErrors() (errs []error) {
+	c.first.Wait()
+	for range link.MaxUnderWay {
+		errs = append(errs, <-c.errs)
+	}
+	return errs
+}
+
+func set(path string, version int32) *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: path, Data: []byte("y"), Version: version}
+}
+
+// What waits shares one multi, and each caller gets the results of its own.
+func TestWritesShareARequest(t *testing.T) {
+	c := newCrowd(t)
+	var outcomes []func() ([]zk.MultiResponse, error)
+	for i := range 20 {
+		path := fmt.Sprint(c.dir, "/n", i)
+		outcomes = append(outcomes, c.waits(c.ctx, create(path, 0)), c.waits(c.ctx, &zk.CheckVersionRequest{Path: path, Version: 0}, set(path, 0)))
+	}
+	c.heal()
+	shared := int64(0)
+	for i, outcome := range outcomes {
+		results, err := outcome()
+		require.NoError(t, err)
+		require.Len(t, results, 1+i%2)
+		if i%2 == 0 {
+			require.Equal(t, fmt.Sprint(c.dir, "/n", i/2), results[0].String)
+			continue
+		}
+		require.Nil(t, results[0].Stat)
+		require.NotZero(t, results[1].Stat.Mzxid)
+		if shared == 0 {
+			shared = results[1].Stat.Mzxid
+		}
+		require.Equal(t, shared, results[1].Stat.Mzxid)
+	}
+	for _, err := range c.firstErrors() {
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[uint32]int{opCreate: link.MaxUnderWay, opMulti: 1}, c.frames.count())
+	require.EqualValues(t, 1, c.version(c.dir+"/n7"))
+}
+
+// Who shared a multi with a request that was refused is not refused for that, and
+// is carried out once.
+func TestRefusalIsOnlyTheCallersOwn(t *testing.T) {
+	c := newCrowd(t)
+	good, bad := c.waits(c.ctx, set(c.dir+"/first0", 0)), c.waits(c.ctx, create(c.dir+"/new", 0), set(c.dir+"/first1", 7))
+	later := c.waits(c.ctx, set(c.dir+"/first2", -1), create(c.dir+"/later", 0))
+	c.heal()
+	_, err := good()
+	require.NoError(t, err)
+	results, err := bad()
+	require.ErrorIs(t, err, zk.ErrBadVersion)
+	require.Len(t, results, 2)
+	require.NoError(t, results[0].Error)
+	require.ErrorIs(t, results[1].Error, zk.ErrBadVersion)
+	_, err = later()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, c.version(c.dir+"/first0"))
+	require.EqualValues(t, 0, c.version(c.dir+"/first1"))
+	require.EqualValues(t, 1, c.version(c.dir+"/first2"))
+	require.Equal(t, map[uint32]int{opCreate: link.MaxUnderWay, opMulti: 3, opSetData: 1}, c.frames.count(), "one together, three alone")
+	stat, err := c.l.Exists(c.ctx, c.dir+"/new", false)
+	require.NoError(t, err)
+	require.Nil(t, stat)
+}
+
+// Who leaves while it waits has sent nothing.
+func TestLeavingWhileItWaits(t *testing.T) {
+	c := newCrowd(t)
+	ctx, leave := context.WithCancel(c.ctx)
+	left, stays := c.waits(ctx, create(c.dir+"/left", 0)), c.waits(c.ctx, create(c.dir+"/stays", 0))
+	leave()
+	_, err := left()
+	require.Equal(t, context.Canceled, err)
+	c.heal()
+	_, err = stays()
+	require.NoError(t, err)
+	stat, err := c.l.Exists(c.ctx, c.dir+"/left", false)
+	require.NoError(t, err)
+	require.Nil(t, stat)
+}
+
+// Of a connection that breaks only what was sent on it is unknown. What waits goes
+// on with the next.
+func TestBreakWhileItWaits(t *testing.T) {
+	c := newCrowd(t)
+	waits := c.waits(c.ctx, create(c.dir+"/waits", 0))
+	c.proxy.Drop()
+	c.heal()
+	_, err := waits()
+	require.NoError(t, err)
+	for _, err := range c.firstErrors() {
+		require.ErrorIs(t, err, registry.ErrUncertain)
+	}
+	require.EqualValues(t, 0, c.version(c.dir+"/waits"))
+}
+
+// A session that ends has not sent what waits, and does not know of the rest.
+func TestCloseWhileItWaits(t *testing.T) {
+	c := newCrowd(t)
+	waits := c.waits(c.ctx, create(c.dir+"/waits", 0))
+	ctx, cancel := context.WithTimeout(c.ctx, 50*time.Millisecond)
+	defer cancel()
+	require.Error(t, c.l.Close(ctx))
+	_, err := waits()
+	require.ErrorIs(t, err, registry.ErrSessionLost)
+	require.NotErrorIs(t, err, registry.ErrUncertain)
+	for _, err := range c.firstErrors() {
+		require.ErrorIs(t, err, registry.ErrUncertain)
+		require.ErrorIs(t, err, registry.ErrSessionLost)
+	}
+}
+
+// The holders of a lock are told apart by the number of the transaction that made
+// their nodes.
+func TestSequentialNodesShareNothing(t *testing.T) {
+	c := newCrowd(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			_, err := c.l.Multi(c.ctx, create(c.dir+"/s-", zk.FlagSequence))
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "them to be under way", func() bool { return c.l.Unanswered() == link.MaxUnderWay+4 })
+	require.Zero(t, c.l.Waiting())
+	c.heal()
+	all.Wait()
+	numbers := map[int64]bool{}
+	for i := range 4 {
+		stat, err := c.l.Exists(c.ctx, fmt.Sprintf("%s/s-%010d", c.dir, link.MaxUnderWay+i), false)
+		require.NoError(t, err)
+		require.NotNil(t, stat)
+		numbers[stat.Czxid] = true
+	}
+	require.Len(t, numbers, 4)
+}
+
+// A server that is behind what the session has seen must be able to refuse it, also
+// when the client knows of no answer.
+func TestReconnectTellsTheNewestTransaction(t *testing.T) {
+	proxy, f := way(t), &frames{}
+	l := open(t, link.Config{Servers: []string{proxy.Addr()}, Dial: f.dial})
+	ctx := within(t, 20*time.Second)
+	results, err := l.Multi(ctx, set(fresh(t, l), 0))
+	require.NoError(t, err)
+	proxy.Drop()
+	_, _, err = l.Get(ctx, "/", false)
+	require.NoError(t, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	const zxidAt = 8
+	require.GreaterOrEqual(t, int64(binary.BigEndian.Uint64(f.all[0][zxidAt:])), results[0].Stat.Mzxid)
+}
+
+// What is larger than a request may grow by sharing is sent in as many as it takes.
+func TestSharedRequestsAreBounded(t *testing.T) {
+	c := newCrowd(t)
+	var requests []any
+	for range 200 {
+		requests = append(requests, set(c.dir, -1))
+	}
+	var outcomes []func() ([]zk.MultiResponse, error)
+	for range 5 {
+		outcomes = append(outcomes, c.waits(c.ctx, requests...))
+	}
+	c.heal()
+	for _, outcome := range outcomes {
+		results, err := outcome()
+		require.NoError(t, err)
+		require.Len(t, results, 200)
+	}
+	require.EqualValues(t, 1000, c.version(c.dir))
+	require.Equal(t, map[uint32]int{opCreate: link.MaxUnderWay, opMulti: 3}, c.frames.count(), "two, two and one")
+}

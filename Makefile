@@ -9,12 +9,12 @@ help: ## this list
 
 # Runs a command beside one ZooKeeper that all its tests share; none is an error.
 ZOOKEEPER = ELASTICRON_ZOOKEEPER_REQUIRED=1 $(GO) run ./internal/testbed/cmd/withzookeeper --
-ADAPTERS = ./registry/etcd ./registry/zookeeper ./examples/adapter
-BUBBLES = ./registry/memory ./registry/latch
+ADAPTERS = ./registry/etcd ./registry/zookeeper ./registry/polled/polledtest ./examples/adapter
+BUBBLES = ./registry/memory ./registry/latch ./registry/polled
 
 .PHONY: test
 test: build ## every test under -race, on real servers; the suite's case counts; both examples
-	$(ZOOKEEPER) $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper)|examples/(adapter|quickstart|swap))$$')
+	$(ZOOKEEPER) $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|polled|polled/polledtest)|examples/(adapter|quickstart|swap))$$')
 	$(MAKE) memory conformance defects quickstart swap
 
 # The race detector of Go 1.26 itself crashes now and then (about once in forty
@@ -24,7 +24,7 @@ test: build ## every test under -race, on real servers; the suite's case counts;
 CRASH = ^ThreadSanitizer: CHECK failed|^SIGSEGV: segmentation violation
 
 .PHONY: memory
-memory: ## the tests in synctest bubbles under -race: the memory adapter, and the latch on it
+memory: ## the tests in synctest bubbles under -race: the memory adapter, the latch, the kit for polled stores
 	@for package in $(BUBBLES); do for try in 1 2 3; do \
 		$(GO) test -race -count=1 -timeout 10m -v $$package >memory.log 2>&1; status=$$?; \
 		[ $$status -ne 0 ] && grep -qE '$(CRASH)' memory.log || break; \

@@ -127,12 +127,40 @@ func TestCloseTriesWithoutTime(t *testing.T) {
 	require.False(t, nodes[0].Exists())
 }
 
+// Certainly not applied is what the file's lock kept out, and nothing else.
+func TestWhatALockedFileMeans(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "registry.db")
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(1)")
+	require.NoError(t, err)
+	store, err := sqlite.NewStore(t.Context(), db)
+	require.NoError(t, err)
+	defer store.Close()
+	require.NoError(t, store.Begin(t.Context(), "s", time.Second))
+	writer, err := sql.Open("sqlite", "file:"+file+"?_txlock=immediate")
+	require.NoError(t, err)
+	defer writer.Close()
+	tx, err := writer.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	ops := []registry.Op{registry.Create("/a", nil)}
+	_, err = store.Commit(t.Context(), "s", ops)
+	require.ErrorIs(t, err, registry.ErrUnavailable)
+	require.NoError(t, tx.Rollback())
+	_, err = store.Commit(t.Context(), "s", ops)
+	require.NoError(t, err, "it had not been applied")
+	_, err = db.Exec("DROP TABLE clock")
+	require.NoError(t, err)
+	_, err = store.Commit(t.Context(), "s", []registry.Op{registry.Create("/b", nil)})
+	require.Error(t, err)
+	require.NotErrorIs(t, err, registry.ErrUnavailable)
+	require.NotErrorIs(t, err, registry.ErrDenied)
+}
+
 func TestReadOnlyIsDenied(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "registry.db")
 	openURL(t, file)
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=query_only(1)")
 	require.NoError(t, err)
-	_, err = sqlite.New(t.Context(), db, "shop", time.Second)
+	_, err = sqlite.NewStore(t.Context(), db)
 	require.ErrorIs(t, err, registry.ErrDenied)
 }
 

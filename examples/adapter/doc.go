@@ -9,36 +9,27 @@
 //
 // # What it is made of
 //
-//   - schema.sql: the tree and its rules, as tables and triggers. Every request is
-//     one statement, so that a commit is atomic, and is sent whole or not at all.
-//   - adapter.go: [Registry], which opens sessions.
-//   - store.go: Get, Children and Commit, and what errors of the database mean.
-//   - session.go: heartbeats, Deadline and Done, and the end of silent sessions.
-//   - watch.go: a watcher looks at its targets, and compares them with what it told.
+//   - schema.sql: the tree and its rules, as tables and triggers.
+//   - store.go: the requests of a polled.Store, each one statement, so that it is
+//     atomic and a client that stops in the middle holds nobody up; and what errors
+//     of the database mean.
+//   - adapter.go: the URL.
+//   - conformance_test.go: the proof.
+//
+// Everything else, sessions and watches above all, is package registry/polled.
 //
 // # Guarantees
 //
-// Those of package registry. Every read is linearizable, so that Sync sends
-// nothing; every commit returns its revision.
-//
-// SQLite knows neither sessions nor time. A session is a row with a counter that
-// its heartbeats raise; whoever has seen a counter stand still for that session's
-// timeout, on its own monotonic clock, deletes the row, and with it the nodes. So
-// steps of the wall clock do no harm; a machine that is suspended stops all clocks
-// alike. Sessions expire only while another one is open: there is no server.
-//
-// SQLite tells nobody what other processes write. Commits of this process wake
-// the watchers whose targets they touch, and everything else is seen with the next
-// heartbeat: half a second later at most, a quarter of the timeout where that is less.
-// A watch target costs nothing in the database.
+// Those of package registry, with the costs and the delays of package
+// registry/polled: SQLite tells nobody what other processes write, which is seen
+// half a second later at most. Sessions have a timeout of 10 seconds.
 //
 // The file must be on a local disk, as SQLite demands: its locks and its WAL do
 // not work over a network file system.
 //
 // # Concurrency
 //
-// As package registry says. A session owns one goroutine, and one for each lock it
-// holds; Close joins them. A watcher owns none.
+// As package registry says. Requests of one process take turns on one connection.
 //
 // # Errors
 //

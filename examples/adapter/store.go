@@ -1,110 +1,113 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/polled"
 )
 
-// Both want a list: one argument for any number of paths, which is faster than IN.
-const (
-	selectNodes    = "SELECT nodes.path, nodes.value, version, created, modified, owner FROM json_each(?) AS asked CROSS JOIN nodes ON nodes.path = asked.value"
-	selectChildren = "SELECT nodes.path, nodes.value, version, created, modified, owner FROM json_each(?) AS asked CROSS JOIN nodes ON nodes.parent = asked.value"
-)
+//go:embed schema.sql
+var schema string
 
-func list(paths []string) string {
-	text, err := json.Marshal(paths)
-	if err != nil {
-		panic(err) // strings cannot fail
+// store is one database. Every request is one statement, and so atomic.
+type store struct{ db *sql.DB }
+
+// NewStore returns the store in db, which becomes its own: it is closed with it, or
+// when NewStore fails. Tables that db lacks are made.
+func NewStore(ctx context.Context, db *sql.DB) (polled.Store, error) {
+	db.SetMaxOpenConns(1) // writers take turns, and wait here for theirs in order
+	s := &store{db}
+	if err := s.exec(ctx, schema); err != nil {
+		return nil, fmt.Errorf("sqlite: open: %w", errors.Join(err, db.Close()))
 	}
-	return string(text)
+	return s, nil
 }
 
-func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	for _, p := range paths {
-		if err := registry.ValidatePath(p); err != nil {
-			return nil, err
-		}
+func (s *store) Begin(ctx context.Context, session string, timeout time.Duration) error {
+	return s.exec(ctx, "INSERT INTO sessions (id, timeout) VALUES (?, ?)", session, int64(timeout))
+}
+
+func (s *store) Beat(ctx context.Context, session string) (rev registry.Revision, err error) {
+	err = s.query(ctx, func(row *sql.Rows) error { return row.Scan(&rev) },
+		"UPDATE sessions SET beat = beat + 1 WHERE id = ? RETURNING (SELECT revision FROM clock)", session)
+	if err == nil && rev == 0 { // no row
+		err = registry.ErrSessionLost
 	}
-	found, err := s.read(ctx, selectNodes, list(paths))
-	byPath := make(map[string]registry.Node, len(found))
-	for _, n := range found {
-		byPath[n.Path] = n
+	return rev, err
+}
+
+func (s *store) Sessions(ctx context.Context) (all []polled.Session, err error) {
+	err = s.query(ctx, func(row *sql.Rows) error {
+		var one polled.Session
+		err := row.Scan(&one.ID, &one.Beat, &one.Timeout)
+		all = append(all, one)
+		return err
+	}, "SELECT id, beat, timeout FROM sessions")
+	return all, err
+}
+
+// End leaves the nodes to a trigger.
+func (s *store) End(ctx context.Context, session string, beat int64) error {
+	return s.exec(ctx, "DELETE FROM sessions WHERE id = ? AND ? IN (beat, -1)", session, beat)
+}
+
+func (s *store) Read(ctx context.Context, paths, dirs []string) (nodes []polled.Node, err error) {
+	asked, err := json.Marshal([][]string{paths, dirs}) // one argument for any number of paths
+	if err != nil {
+		return nil, err
 	}
-	nodes := make([]registry.Node, len(paths))
-	for i, p := range paths {
-		nodes[i] = byPath[p]
-		nodes[i].Path, nodes[i].Value = p, slices.Clone(nodes[i].Value) // p may stand twice
-	}
+	err = s.query(ctx, func(row *sql.Rows) error {
+		var n polled.Node
+		err := row.Scan(&n.Path, &n.Value, &n.Version, &n.Created, &n.Modified, &n.Owner)
+		nodes = append(nodes, n)
+		return err
+	}, `SELECT path, value, version, created, modified, owner FROM nodes
+		WHERE path IN (SELECT value FROM json_each(?1, '$[0]')) OR parent IN (SELECT value FROM json_each(?1, '$[1]'))`, string(asked))
 	return nodes, err
 }
 
-func (s *session) Children(ctx context.Context, dir string) ([]string, error) {
-	if err := registry.ValidatePath(dir); err != nil {
-		return nil, err
+// Commit is one INSERT, whose trigger holds the rules of the tree.
+func (s *store) Commit(ctx context.Context, session string, ops []registry.Op) (rev registry.Revision, err error) {
+	var args []any
+	for i, op := range ops {
+		args = append(args, i, session, op.Kind, op.Path, path.Dir(op.Path), op.Value, op.Version)
 	}
-	found, err := s.read(ctx, "SELECT path, x'', 0, 0, 0, '' FROM nodes WHERE path = ?1 OR parent = ?1 ORDER BY path", dir)
-	if err == nil && len(found) == 0 { // not even dir itself, which comes first
-		err = fmt.Errorf("sqlite: children of %s: %w", dir, registry.ErrNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(found)-1)
-	for i, n := range found[1:] {
-		names[i] = path.Base(n.Path)
-	}
-	return names, nil
+	err = s.query(ctx, func(row *sql.Rows) error { return row.Scan(&rev) },
+		"INSERT INTO ops VALUES (?,?,?,?,?,?,?)"+strings.Repeat(",(?,?,?,?,?,?,?)", len(ops)-1)+
+			" RETURNING (SELECT revision FROM clock)", args...)
+	return rev, refusal(err)
 }
 
-// Sync has nothing to do: every read sees every commit that was answered.
-func (s *session) Sync(ctx context.Context) error { return cmp.Or(s.Err(), ctx.Err()) }
+func (s *store) Close() error { return s.db.Close() }
 
-// Limits are less than SQLite's, which nobody needs.
-func (s *session) Limits() registry.Limits { return registry.PortableLimits() }
-
-// read asks for nodes until it has an answer, or ctx or the session ends.
-func (s *session) read(ctx context.Context, query string, args ...any) (nodes []registry.Node, err error) {
-	ctx, cancel := both(ctx, s.ctx)
-	defer cancel()
-	if err = cmp.Or(s.Err(), ctx.Err()); err != nil {
-		return nil, err
-	}
-	err = retry(ctx, func() error {
-		nodes = nil // of an attempt that broke off
-		return s.registry.each(ctx, func(rows *sql.Rows) error {
-			var n registry.Node
-			var owner string
-			err := rows.Scan(&n.Path, &n.Value, &n.Version, &n.Created, &n.Modified, &owner)
-			n.Ephemeral, n.Owned = owner != "", owner == s.id
-			nodes = append(nodes, n)
-			return err
-		}, query, args...)
-	})
-	if err != nil {
-		return nil, cmp.Or(s.Err(), fmt.Errorf("sqlite: read: %w", err))
-	}
-	return nodes, nil
+func (s *store) exec(ctx context.Context, query string, args ...any) error {
+	return s.query(ctx, func(*sql.Rows) error { return nil }, query, args...)
 }
 
-// each queries and hands over each row.
-func (r *Registry) each(ctx context.Context, row func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := r.db.QueryContext(ctx, query, args...)
+// query hands over each row of the answer.
+func (s *store) query(ctx context.Context, row func(*sql.Rows) error, query string, args ...any) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil { // nothing was sent
+		return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
+	}
+	defer conn.Close()
+	rows, err := conn.QueryContext(ctx, query, args...)
 	if err != nil {
-		return err
+		return classify(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -112,78 +115,45 @@ func (r *Registry) each(ctx context.Context, row func(*sql.Rows) error, query st
 			return err
 		}
 	}
-	return rows.Err()
+	return classify(rows.Err())
 }
 
-// Commit sends one statement, once.
-func (s *session) Commit(ctx context.Context, ops ...registry.Op) (rev registry.Revision, err error) {
-	if err := cmp.Or(s.Limits().Validate(ops), s.Err(), ctx.Err()); err != nil {
-		return 0, err
+// classify marks the errors after which certainly nothing was applied.
+func classify(err error) error {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL:
+			return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
+		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+			return fmt.Errorf("%w: %w", registry.ErrDenied, err)
+		}
 	}
-	asking, cancel := both(ctx, s.ctx)
-	defer cancel()
-	conn, err := s.registry.db.Conn(asking)
-	if err != nil { // nothing was sent
-		return 0, cmp.Or(s.Err(), ctx.Err(), fmt.Errorf("sqlite: commit: %w: %w", registry.ErrUnavailable, err))
-	}
-	defer conn.Close()
-	var args []any
-	for i, op := range ops {
-		args = append(args, i, s.id, op.Kind, op.Path, path.Dir(op.Path), op.Value, op.Version)
-	}
-	err = conn.QueryRowContext(asking, "INSERT INTO ops VALUES (?,?,?,?,?,?,?)"+strings.Repeat(",(?,?,?,?,?,?,?)", len(ops)-1)+
-		" RETURNING (SELECT revision FROM clock)", args...).Scan(&rev)
-	wakeFor(ops) // an uncertain commit too may have changed something
-	return rev, s.outcome(ops, err)
+	return err
 }
 
-// outcome says what an error of the driver means for a commit that was sent.
-func (s *session) outcome(ops []registry.Op, err error) error {
-	i, reason := refusal(err)
-	switch known := class(err); {
-	case err == nil:
-		return nil
-	case errors.Is(reason, registry.ErrSessionLost):
-		s.end(errExpired)
-		return s.Err()
-	case reason != nil:
-		return &registry.CommitError{Index: i, Op: ops[i], Err: fmt.Errorf("%w: %w", reason, err)}
-	case known != nil:
-		return fmt.Errorf("sqlite: commit: %w: %w", known, err)
-	}
-	return fmt.Errorf("sqlite: commit: %w: %w", registry.ErrUncertain, cmp.Or(s.Err(), err))
-}
+// refused is how the trigger of schema.sql speaks.
+var refused = regexp.MustCompile(`refused (\d+): ([a-z ]+[a-z])`)
 
-// refusals are the reasons that the trigger of schema.sql gives.
-var refusals = map[string]error{
+var reasons = map[string]error{
 	"session": registry.ErrSessionLost, "exists": registry.ErrExists, "no parent": registry.ErrNoParent,
 	"ephemeral parent": registry.ErrEphemeralParent, "not found": registry.ErrNotFound,
 	"version": registry.ErrVersion, "not empty": registry.ErrNotEmpty,
 }
 
-var refused = regexp.MustCompile(`refused (\d+): ([a-z ]+[a-z])`)
-
-func refusal(err error) (index int, reason error) {
+// refusal translates what the trigger raised.
+func refusal(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok || e.Code() != sqlite3.SQLITE_CONSTRAINT_TRIGGER {
-		return 0, nil
+		return err
 	}
-	if parts := refused.FindStringSubmatch(e.Error()); parts != nil {
-		index, _ = strconv.Atoi(parts[1])
-		reason = refusals[parts[2]]
+	parts := refused.FindStringSubmatch(e.Error())
+	if parts == nil || reasons[parts[2]] == nil {
+		return err
 	}
-	return index, reason
-}
-
-// class names an error after which certainly nothing was applied; nil for others.
-func class(err error) error {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		switch e.Code() & 0xff {
-		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL:
-			return registry.ErrUnavailable
-		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-			return registry.ErrDenied
-		}
+	err = fmt.Errorf("%w: %w", reasons[parts[2]], err)
+	if errors.Is(err, registry.ErrSessionLost) {
+		return err
 	}
-	return nil
+	index, _ := strconv.Atoi(parts[1])
+	return &registry.CommitError{Index: index, Err: err}
 }

@@ -13,6 +13,9 @@ var Rules = []Rule{
 	{Packages: "strategy"},
 	{Packages: "registry/conformance", May: []string{"registry", "registry/memory", "github.com/anishathalye/porcupine", "pgregory.net/rapid"}},
 	{Packages: "registry/latch", May: []string{"registry", "github.com/google/uuid"}},
+	{Packages: "registry/polled", May: []string{"registry", "registry/latch"}},
+	{Packages: "registry/polled/polledtest", May: []string{"registry", "registry/polled", "registry/conformance"}},
+	{Packages: "registry/polled/internal/...", May: []string{"registry", "registry/polled"}},
 	{Packages: "registry/internal/...", May: adapter("github.com/go-zookeeper/zk")},
 
 	{Packages: "registry/memory", May: adapter()},
@@ -49,7 +52,7 @@ func engine() []string {
 // services are the adapters, their clients and the suite: the library reaches none.
 func services() []string {
 	return []string{
-		"registry/memory/...", "registry/etcd/...", "registry/zookeeper/...", "registry/conformance",
+		"registry/memory/...", "registry/etcd/...", "registry/zookeeper/...", "registry/polled/...", "registry/conformance",
 		"go.etcd.io/...", "github.com/go-zookeeper/...", "google.golang.org/grpc/...",
 		"internal/testbed/...",
 	}

@@ -49,13 +49,13 @@ type BenchClient interface {
 // so that noise hits both.
 const (
 	benchRounds   = 15
-	benchFew      = 7                     // rounds that there are in any case
-	benchTime     = 4 * time.Second       // after which there are no more
-	benchRound    = 60 * time.Millisecond // at least; what is in flight then is waited for
-	benchChanges  = 100                   // of a watch, in one round
-	benchValue    = 64                    // bytes
-	benchLargest  = 400                   // operations of the large commit: more fill the server and tell no more
-	benchInFlight = 128                   // at most
+	benchFew      = 7                      // rounds that there are in any case
+	benchTime     = 5 * time.Second        // after which there are no more
+	benchRound    = 150 * time.Millisecond // at least; what is in flight then is waited for
+	benchChanges  = 100                    // of a watch, in one round
+	benchValue    = 64                     // bytes
+	benchLargest  = 400                    // operations of the large commit: more fill the server and tell no more
+	benchInFlight = 128                    // at most
 	benchSetup    = 30 * time.Second
 	benchWarmUp   = 3 * time.Second // for each kind of work, before all of it
 

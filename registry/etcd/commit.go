@@ -14,10 +14,16 @@ import (
 var errNoReason = errors.New("the service refused the commit, but every operation could be applied")
 
 // Commit is one transaction, and one request: the reason of a refusal comes with it.
-// It is two when a parent was made again since it was last seen: the first was
-// refused for that alone, so it certainly did nothing, and the second relies on
-// nothing that was seen before.
+// It is two when a parent was deleted or made again since it was last seen, and when one of more
+// than eight operations is refused: the first certainly did nothing, and the second
+// relies on nothing that was seen before and tells the reason.
+//
+// It shares a request with others of the session when many are under way.
 func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	return s.commit(ctx, ops, true)
+}
+
+func (s *session) commit(ctx context.Context, ops []registry.Op, shares bool) (registry.Revision, error) {
 	if err := s.reg.cfg.Limits.Validate(ops); err != nil {
 		return 0, fmt.Errorf("etcd: %w", err)
 	}
@@ -25,16 +31,22 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 		return 0, err
 	}
 	for p := newPlan(ops, s.lease, &s.reg.parents); ; p = newPlan(ops, s.lease, nil) {
-		resp, err := s.send(ctx, p.request())
+		if p.terse && p.doomed {
+			continue // only the reason is asked for
+		}
+		got, err := s.transact(ctx, p, shares)
 		if err != nil {
 			return 0, err
 		}
-		if resp.Succeeded && !p.doomed {
-			p.applied(resp.Responses, &s.reg.parents)
-			return registry.Revision(resp.Header.GetRevision()), nil
+		if got.succeeded && !p.doomed {
+			p.applied(got.responses, &s.reg.parents)
+			return got.revision, nil
 		}
-		p.refused(resp.Responses, &s.reg.parents)
-		if refusal := p.failure(resp.Responses); refusal != nil {
+		if p.terse {
+			continue
+		}
+		p.refused(got.responses, &s.reg.parents)
+		if refusal := p.failure(got.responses); refusal != nil {
 			return 0, refusal
 		}
 		if !p.outdated {

@@ -36,15 +36,21 @@
 //
 // A commit is one transaction and one request. All that it requires is compared,
 // strict tree included, at most three comparisons an operation; a refusal brings
-// the state that explains it, of the same revision. Of a parent that this Registry
-// has seen one comparison is enough, of its creation revision, since no node ever
-// changes from persistent to ephemeral; when the parent was deleted and made again
-// meanwhile, the commit is refused for that and costs a second request, which
-// compares all anew. At most 2,048 parents are remembered. A write is sent again
+// the state that explains it, of the same revision. Only of more than eight operations
+// that are refused a second request asks for it, and compares all anew. Of a parent
+// that this Registry has seen one comparison is enough, of its creation revision, since
+// no node ever changes from persistent to ephemeral; when the parent was deleted or
+// made again meanwhile, the commit is refused for that and costs such a second
+// request too. At most 2,048 parents are remembered. A write is sent again
 // only when the service has certainly not taken it: its own typed refusal that
-// passes, such an outdated parent, or a request that never left. clientv3's own
+// passes, one of those above, or a request that never left. clientv3's own
 // repetition of writes is switched off: it repeats them when a deadline ends at the
 // server first, which may apply them twice.
+//
+// Commits of a session that come while sixteen are under way share the next request,
+// if none writes what another writes or relies on, up to 64 KiB and the 128 operations
+// that a member takes as installed. Each is applied or refused for itself; they have
+// one revision. Those of locks share none.
 //
 // A session is one lease, in whole seconds. A heartbeat leaves every quarter of
 // the timeout. Deadline is the send time of the last one that was acknowledged,

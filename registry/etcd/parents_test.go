@@ -63,6 +63,8 @@ func TestParentThatWasMadeAgain(t *testing.T) {
 		known(t, "/g")
 		commit(t, other, registry.Delete("/g", 0))
 		refused(t, registry.ErrNoParent, 0, registry.Create("/g/b", nil))
+		costs(t, 2)
+		refused(t, registry.ErrNoParent, 0, registry.Create("/g/b", nil))
 		costs(t, 1)
 	})
 	t.Run("AnotherOperationFails", func(t *testing.T) {

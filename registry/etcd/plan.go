@@ -12,7 +12,8 @@ import (
 
 // A plan is a commit as one etcd transaction: if all compares hold then the
 // writes, else the reads that show which operation fails first, at the very
-// revision at which the compares were made.
+// revision at which the compares were made. Where there are many, a first attempt
+// goes without the reads.
 //
 // A parent must be there and be persistent. Of one whose creation revision is
 // known to be that of a persistent node, a single compare tells both; when it was
@@ -28,6 +29,8 @@ type plan struct {
 	reads    []*pb.RequestOp
 	facts    []facts // of each op, as indexes into reads
 	doomed   bool    // cannot be applied whatever the state; only the reason is open
+	sole     error   // the only reason for which it can be refused; nil: the reads tell
+	terse    bool    // there are no reads: a refusal says nothing
 
 	known    *incarnations
 	outdated bool // or may be: some parent is compared by what is known of it
@@ -44,15 +47,21 @@ type facts struct{ node, parent, children int }
 
 // A parent is one that is compared.
 type parent struct {
-	read    int // index into reads
+	read    int // index into reads; -1: it is not read
 	confirm int // index into confirms; -1: its incarnation is known
 }
 
-// newPlan makes the plan of ops; known may be nil.
+// maxExplained is how many operations a commit may have whose refusal comes with its
+// reason. The reads are a third of a request, which larger commits send only once they
+// are refused.
+const maxExplained = 8
+
+// newPlan makes the plan of ops. known is what a first attempt relies on; of one that
+// must not be outdated and tell the reason of a refusal, whatever its size, it is nil.
 func newPlan(ops []registry.Op, lease int64, known *incarnations) *plan {
 	p := &plan{
-		ops: ops, facts: make([]facts, len(ops)), known: known,
-		compares: make([]*pb.Compare, 0, len(ops)+2), writes: make([]*pb.RequestOp, 0, len(ops)+1), reads: make([]*pb.RequestOp, 0, len(ops)+1),
+		ops: ops, facts: make([]facts, len(ops)), known: known, terse: known != nil && len(ops) > maxExplained,
+		compares: make([]*pb.Compare, 0, len(ops)+2), writes: make([]*pb.RequestOp, 0, len(ops)+1),
 		parents: map[string]parent{}, made: map[string]registry.OpKind{}, madeIn: map[string]bool{},
 		gone: map[string]bool{}, goneFrom: map[string][]string{},
 	}
@@ -71,7 +80,29 @@ func newPlan(ops []registry.Op, lease int64, known *incarnations) *plan {
 			p.delete(i, key)
 		}
 	}
+	if p.sole = soleReason(ops); p.sole != nil {
+		p.reads = nil
+	}
 	return p
+}
+
+// soleReason is why a commit with a single compare can be refused, if there is but one
+// reason: then nothing needs to be read.
+func soleReason(ops []registry.Op) error {
+	if op := ops[0]; len(ops) == 1 {
+		switch op.Kind {
+		case registry.OpCheck, registry.OpSet:
+			if op.Version == registry.AnyVersion {
+				return registry.ErrNotFound
+			}
+		case registry.OpCreate, registry.OpCreateEphemeral:
+			if parentOf(op.Path) == "/" {
+				return registry.ErrExists
+			}
+		case registry.OpDelete: // the node may be missing, or have children
+		}
+	}
+	return nil
 }
 
 func (p *plan) create(i int, key []byte, lease int64) {
@@ -128,10 +159,13 @@ func (p *plan) compareParent(path string) int {
 	if done, ok := p.parents[path]; ok {
 		return done.read
 	}
-	key := []byte(nodeKey(path))
-	// Not KeysOnly: etcd 3.7 leaves the lease out then.
-	here := parent{read: p.read(&pb.RangeRequest{Key: key}), confirm: -1}
-	if created := p.known.of(path); created != 0 {
+	key, created := []byte(nodeKey(path)), p.known.of(path)
+	here := parent{read: -1, confirm: -1}
+	if created == 0 || len(p.ops) > 1 { // of one create that is refused while the node is missing, the parent is the reason
+		// Not KeysOnly: etcd 3.7 leaves the lease out then.
+		here.read = p.read(&pb.RangeRequest{Key: key})
+	}
+	if created != 0 {
 		p.compares = append(p.compares, createdAt(key, created))
 		p.outdated = true
 	} else {
@@ -168,7 +202,11 @@ func (p *plan) readChildren(path string) int {
 	})
 }
 
+// read returns the index of a read, -1 when there are none.
 func (p *plan) read(r *pb.RangeRequest) int {
+	if p.terse {
+		return -1
+	}
 	p.reads = append(p.reads, readOp(r))
 	return len(p.reads) - 1
 }
@@ -195,7 +233,9 @@ func (p *plan) applied(answers []*pb.ResponseOp, n *incarnations) {
 // refused takes the answer to the reads, and tells n of the parents it shows.
 func (p *plan) refused(answers []*pb.ResponseOp, n *incarnations) {
 	for path, is := range p.parents {
-		n.learn(path, created(answers[is.read]))
+		if is.read >= 0 {
+			n.learn(path, created(answers[is.read]))
+		}
 	}
 }
 
@@ -211,6 +251,9 @@ func created(answer *pb.ResponseOp) int64 {
 // failure names the first operation that the state shown by the reads refuses,
 // or nil.
 func (p *plan) failure(answers []*pb.ResponseOp) *registry.CommitError {
+	if p.sole != nil {
+		return commitError(0, p.ops[0], p.sole)
+	}
 	kvs := func(i int) []*mvccpb.KeyValue { return answers[i].GetResponseRange().GetKvs() }
 	made, gone, madeIn := map[string]registry.OpKind{}, map[string]bool{}, map[string]bool{}
 	deleted := map[string]bool{}
@@ -244,11 +287,15 @@ func (p *plan) failure(answers []*pb.ResponseOp) *registry.CommitError {
 			deleted[nodeKey(op.Path)] = true
 		}
 		if err != nil {
-			op.Value = bytes.Clone(op.Value)
-			return &registry.CommitError{Index: i, Op: op, Err: err}
+			return commitError(i, op, err)
 		}
 	}
 	return nil
+}
+
+func commitError(i int, op registry.Op, err error) *registry.CommitError {
+	op.Value = bytes.Clone(op.Value)
+	return &registry.CommitError{Index: i, Op: op, Err: err}
 }
 
 func versionProblem(kvs []*mvccpb.KeyValue, want registry.Version) error {

@@ -96,3 +96,114 @@ func TestComparesOfParents(t *testing.T) {
 	require.Len(t, p.request().Success, 2)
 	require.Len(t, p.request().Failure, 3)
 }
+
+// What can be refused for one reason only reads nothing to find it.
+func TestSoleReason(t *testing.T) {
+	for _, tc := range []struct {
+		op   registry.Op
+		want error
+	}{
+		{registry.Set("/a/b", nil, registry.AnyVersion), registry.ErrNotFound},
+		{registry.Check("/a/b", registry.AnyVersion), registry.ErrNotFound},
+		{registry.Create("/a", nil), registry.ErrExists},
+		{registry.CreateEphemeral("/a", nil), registry.ErrExists},
+		{registry.Set("/a", nil, 0), nil},
+		{registry.Check("/a", 0), nil},
+		{registry.Create("/a/b", nil), nil},
+		{registry.Delete("/a", registry.AnyVersion), nil},
+	} {
+		p := newPlan([]registry.Op{tc.op}, 1, nil)
+		require.Equal(t, tc.want, p.sole, tc.op)
+		if tc.want != nil {
+			require.Len(t, p.request().Compare, 1, tc.op)
+			require.Empty(t, p.request().Failure, tc.op)
+			require.ErrorIs(t, p.failure(nil), tc.want)
+			continue
+		}
+		require.NotEmpty(t, p.request().Failure, tc.op)
+	}
+	require.NotEmpty(t, newPlan([]registry.Op{registry.Set("/a", nil, -1), registry.Set("/b", nil, -1)}, 1, nil).request().Failure)
+}
+
+// Commits share a request only when no order of theirs would make a difference.
+func TestFootprint(t *testing.T) {
+	ops := func(ops ...registry.Op) []registry.Op { return ops }
+	for name, tc := range map[string]struct {
+		a, b  []registry.Op
+		share bool
+	}{
+		"DifferentNodes":      {ops(registry.Set("/a", nil, 0)), ops(registry.Set("/b", nil, 0)), true},
+		"SiblingsAreCreated":  {ops(registry.Create("/d/a", nil)), ops(registry.Create("/d/b", nil)), true},
+		"BothCheck":           {ops(registry.Check("/a", 0)), ops(registry.Check("/a", 0), registry.Set("/b", nil, 0)), true},
+		"BothSet":             {ops(registry.Set("/a", nil, 0)), ops(registry.Set("/a", nil, 0)), false},
+		"CheckedAndSet":       {ops(registry.Check("/a", 0)), ops(registry.Set("/a", nil, 0)), false},
+		"SetAndChecked":       {ops(registry.Set("/b", nil, 0), registry.Set("/a", nil, 0)), ops(registry.Check("/a", 0)), false},
+		"ParentIsCreated":     {ops(registry.Create("/d", nil)), ops(registry.Create("/d/a", nil)), false},
+		"ParentIsDeleted":     {ops(registry.Create("/d/a", nil)), ops(registry.Delete("/d", 0)), false},
+		"ChildOfDeleted":      {ops(registry.Delete("/d", 0)), ops(registry.Create("/d/a", nil)), false},
+		"ChildDeletedFirst":   {ops(registry.Delete("/d/a", 0)), ops(registry.Delete("/d", 0)), false},
+		"ParentDeletedFirst":  {ops(registry.Delete("/d", 0)), ops(registry.Delete("/d/a", 0)), false},
+		"GrandchildIsCreated": {ops(registry.Delete("/d", 0)), ops(registry.Create("/d/a/b", nil)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f footprint
+			require.True(t, f.add(newPlan(tc.a, 1, nil)))
+			require.Equal(t, tc.share, f.add(newPlan(tc.b, 1, nil)))
+		})
+	}
+}
+
+// A large commit that is refused is two requests: the second tells the reason.
+func TestTersePlan(t *testing.T) {
+	ops := []registry.Op{registry.Delete("/d", 0), registry.Create("/d/new", nil)} // doomed
+	for i := range maxExplained {
+		ops = append(ops, registry.Set(fmt.Sprint("/n", i), nil, 0))
+	}
+	var known incarnations
+	require.False(t, newPlan(ops[2:], 1, &known).terse)
+	p := newPlan(ops, 1, &known)
+	require.True(t, p.terse)
+	require.True(t, p.doomed)
+	require.Empty(t, p.reads)
+	p = newPlan(ops[1:], 1, &known)
+	require.True(t, p.terse)
+	require.Empty(t, p.request().Failure)
+	p = newPlan(ops, 1, nil)
+	require.False(t, p.terse)
+	require.Len(t, p.reads, len(ops)+1) // the children of what is deleted too
+}
+
+// Whatever shares a request, a member as installed takes it.
+func TestSharedRequestsFit(t *testing.T) {
+	wide := func(i int) *plan {
+		var ops []registry.Op
+		for j := range registry.PortableLimits().MaxOps {
+			ops = append(ops, registry.Create(fmt.Sprint("/d", i, "/", j, "/n"), nil))
+		}
+		return newPlan(ops, 1, &incarnations{})
+	}
+	narrow := func(i int) *plan {
+		return newPlan([]registry.Op{registry.Set(fmt.Sprint("/n", i), nil, 0)}, 1, nil)
+	}
+	heavy := func(i int) *plan {
+		return newPlan([]registry.Op{registry.Set(fmt.Sprint("/n", i), make([]byte, 20<<10), 0)}, 1, nil)
+	}
+	for name, tc := range map[string]struct {
+		plan func(int) *plan
+		want []int
+	}{"Wide": {wide, []int{8, 8, 4}}, "Narrow": {narrow, []int{20}}, "Heavy": {heavy, []int{3, 3, 3, 3, 3, 3, 2}}} {
+		t.Run(name, func(t *testing.T) {
+			c := crowd{underWay: maxUnderWay}
+			for i := range 20 {
+				how, _ := c.enter(tc.plan(i))
+				require.Equal(t, together, how)
+			}
+			var boarded []int
+			for len(c.waiting) > 0 {
+				c.underWay = maxUnderWay
+				boarded = append(boarded, len(c.leave()))
+			}
+			require.Equal(t, tc.want, boarded)
+		})
+	}
+}

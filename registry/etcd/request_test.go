@@ -43,6 +43,16 @@ func TestRequestsOfEachCall(t *testing.T) {
 	_, err = s.Commit(ctx, registry.Check("/a", 0), registry.Set("/a/b", nil, 9))
 	require.ErrorIs(t, err, registry.ErrVersion)
 	costs("a refused Commit", map[string]int{txn: 1})
+	large := make([]registry.Op, 9)
+	for i := range large {
+		large[i] = registry.Set(fmt.Sprint("/a/", i), nil, 9)
+	}
+	large[0] = registry.Set("/a/b", nil, registry.AnyVersion)
+	_, err = s.Commit(ctx, large...)
+	var refusal *registry.CommitError
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, 1, refusal.Index)
+	costs("a refused Commit of more than eight operations", map[string]int{txn: 2})
 
 	paths := make([]string, 129)
 	for i := range paths {

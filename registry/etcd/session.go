@@ -28,7 +28,8 @@ type session struct {
 	life  context.Context // ends with the session
 	end   context.CancelFunc
 	done  chan struct{}
-	work  sync.WaitGroup // heartbeat and watchers
+	work  sync.WaitGroup // heartbeat, watchers, and commits that share a request
+	crowd crowd
 
 	mu       sync.Mutex
 	ttl      time.Duration

@@ -1,0 +1,105 @@
+package polled
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	for _, p := range paths {
+		if err := registry.ValidatePath(p); err != nil {
+			return nil, err
+		}
+	}
+	found, err := s.read(ctx, slices.Compact(slices.Sorted(slices.Values(paths))), nil)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]registry.Node, len(paths))
+	for i, p := range paths {
+		nodes[i] = found[p]
+		nodes[i].Path, nodes[i].Value = p, slices.Clone(nodes[i].Value) // p may stand twice
+	}
+	return nodes, nil
+}
+
+func (s *session) Children(ctx context.Context, dir string) ([]string, error) {
+	if err := registry.ValidatePath(dir); err != nil {
+		return nil, err
+	}
+	found, err := s.read(ctx, []string{dir}, []string{dir})
+	if err != nil {
+		return nil, err
+	}
+	if _, exists := found[dir]; !exists && dir != "/" {
+		return nil, s.client.wrap("children of "+dir, registry.ErrNotFound)
+	}
+	delete(found, dir)
+	names := make([]string, 0, len(found))
+	for p := range found {
+		names = append(names, path.Base(p))
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Sync has nothing to do: every read sees every commit that was answered.
+func (s *session) Sync(ctx context.Context) error { return cmp.Or(s.Err(), ctx.Err()) }
+
+// read asks for nodes until it has an answer, or ctx or the session ends.
+func (s *session) read(ctx context.Context, paths, dirs []string) (map[string]registry.Node, error) {
+	ctx, cancel := both(ctx, s.ctx)
+	defer cancel()
+	if err := cmp.Or(s.Err(), ctx.Err()); err != nil || len(paths)+len(dirs) == 0 {
+		return nil, err
+	}
+	var found []Node
+	err := s.client.retry(ctx, func(ctx context.Context) (err error) {
+		found, err = s.client.store.Read(ctx, paths, dirs)
+		return err
+	})
+	if err != nil {
+		return nil, cmp.Or(s.Err(), s.client.wrap("read", err))
+	}
+	nodes := make(map[string]registry.Node, len(found))
+	for _, n := range found {
+		n.Ephemeral, n.Owned = n.Owner != "", n.Owner == s.id
+		nodes[n.Path] = n.Node
+	}
+	return nodes, nil
+}
+
+func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	if err := cmp.Or(s.Limits().Validate(ops), s.Err(), ctx.Err()); err != nil {
+		return 0, err
+	}
+	asking, cancel := both(ctx, s.ctx)
+	defer cancel()
+	rev, err := s.client.store.Commit(asking, s.id, ops)
+	s.client.wake(ops) // one of unknown outcome too may have changed something
+	if err != nil {
+		return 0, s.outcome(ctx, ops, err)
+	}
+	return rev, nil
+}
+
+// outcome says what the store's error means for a commit.
+func (s *session) outcome(ctx context.Context, ops []registry.Op, err error) error {
+	refused, isRefused := errors.AsType[*registry.CommitError](err)
+	switch {
+	case isRefused && refused.Index >= 0 && refused.Index < len(ops):
+		return &registry.CommitError{Index: refused.Index, Op: ops[refused.Index], Err: refused.Err}
+	case errors.Is(err, registry.ErrSessionLost):
+		s.end(errExpired)
+		return s.Err()
+	case errors.Is(err, registry.ErrUnavailable), errors.Is(err, registry.ErrDenied), errors.Is(err, registry.ErrInvalid):
+		return cmp.Or(s.Err(), ctx.Err(), s.client.wrap("commit", err)) // nothing was sent
+	}
+	return s.client.wrap("commit", fmt.Errorf("%w: %w", registry.ErrUncertain, cmp.Or(s.Err(), err)))
+}

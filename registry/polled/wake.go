@@ -1,0 +1,73 @@
+package polled
+
+import (
+	"iter"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// peers are the registries of this process by Config.Data, where that is given.
+var peers = struct {
+	sync.Mutex
+	of map[string]map[*client]struct{}
+}{of: map[string]map[*client]struct{}{}}
+
+func join(c *client) {
+	if c.Data == "" {
+		return
+	}
+	peers.Lock()
+	defer peers.Unlock()
+	if peers.of[c.Data] == nil {
+		peers.of[c.Data] = map[*client]struct{}{}
+	}
+	peers.of[c.Data][c] = struct{}{}
+}
+
+func part(c *client) {
+	peers.Lock()
+	defer peers.Unlock()
+	delete(peers.of[c.Data], c)
+	if len(peers.of[c.Data]) == 0 {
+		delete(peers.of, c.Data)
+	}
+}
+
+// audience returns the watchers of the client and its peers.
+func (c *client) audience() iter.Seq[*watcher] {
+	all := []*client{c}
+	if c.Data != "" {
+		peers.Lock()
+		all = slices.Collect(maps.Keys(peers.of[c.Data]))
+		peers.Unlock()
+	}
+	return func(yield func(*watcher) bool) {
+		for _, c := range all {
+			for _, s := range c.open() {
+				for _, w := range s.audience() {
+					if !yield(w) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// wake makes those look who follow what a commit wrote. That is only a hint: what
+// they tell comes from reads.
+func (c *client) wake(ops []registry.Op) {
+	var touched []target
+	for _, op := range ops {
+		if op.Kind != registry.OpCheck {
+			touched = append(touched, target{op.Path, registry.Self}, target{path.Dir(op.Path), registry.Children})
+		}
+	}
+	for w := range c.audience() {
+		w.doubt(touched...)
+	}
+}

@@ -11,6 +11,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/elasticron/elasticron/internal/testbed"
 	"github.com/elasticron/elasticron/registry"
@@ -22,6 +24,7 @@ type gate struct {
 	open   chan struct{}
 	once   sync.Once
 	denies func(*pb.TxnRequest) bool
+	loses  func(*pb.TxnRequest) bool // the answer
 
 	mu   sync.Mutex
 	txns []*pb.TxnRequest
@@ -42,7 +45,11 @@ func (g *gate) pass(ctx context.Context, method string, req, reply any, cc *grpc
 	if g.denies != nil && g.denies(txn) {
 		return rpctypes.ErrGRPCPermissionDenied
 	}
-	return invoke(ctx, method, req, reply, cc, opts...)
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if err == nil && g.loses != nil && g.loses(txn) {
+		return status.Error(codes.Unavailable, "error reading from server: EOF")
+	}
+	return err
 }
 
 func (g *gate) heal() { g.once.Do(func() { close(g.open) }) }
@@ -227,6 +234,26 @@ func TestRefusalOfTheWholeIsNobodys(t *testing.T) {
 	sent, together := c.sent()
 	require.Equal(t, 1, together)
 	require.Equal(t, etcd.MaxUnderWay+1+5, sent)
+}
+
+// Whose shared request was not answered knows nothing, and has been applied once.
+func TestLostAnswerToAShare(t *testing.T) {
+	c := newCrowd(t)
+	c.loses = isShared
+	var all []func() outcome
+	for i := range 5 {
+		all = append(all, c.waits(c.ctx, registry.Create(fmt.Sprint("/n", i), nil)))
+	}
+	c.heal()
+	for i, become := range all {
+		err := become().err
+		require.ErrorIs(t, err, registry.ErrUncertain)
+		require.NotErrorIs(t, err, registry.ErrSessionLost)
+		require.True(t, c.get(fmt.Sprint("/n", i)).Exists())
+	}
+	sent, together := c.sent()
+	require.Equal(t, 1, together)
+	require.Equal(t, etcd.MaxUnderWay+1, sent)
 }
 
 // The contenders for a lock are told apart by their revisions.

@@ -27,6 +27,8 @@ const (
 type frames struct {
 	mu  sync.Mutex
 	all [][]byte // of the latest connection; the first asks for the session
+
+	cutsMulti bool // the connection breaks once a multi was written on it
 }
 
 type framed struct {
@@ -44,13 +46,19 @@ func (f *frames) dial(ctx context.Context, network, addr string) (net.Conn, erro
 
 func (c framed) Write(b []byte) (int, error) {
 	c.f.mu.Lock()
+	cuts := false
 	for rest := b; len(rest) >= 4; {
 		n := 4 + int(binary.BigEndian.Uint32(rest))
 		c.f.all = append(c.f.all, append([]byte(nil), rest[:n]...))
+		cuts = cuts || c.f.cutsMulti && len(c.f.all) > 1 && binary.BigEndian.Uint32(rest[8:]) == opMulti
 		rest = rest[n:]
 	}
 	c.f.mu.Unlock()
-	return c.Conn.Write(b)
+	n, err := c.Conn.Write(b)
+	if cuts {
+		_ = c.Close()
+	}
+	return n, err
 }
 
 // count is how often each of the writes was sent.
@@ -221,6 +229,25 @@ func TestBreakWhileItWaits(t *testing.T) {
 		require.ErrorIs(t, err, registry.ErrUncertain)
 	}
 	require.EqualValues(t, 0, c.version(c.dir+"/waits"))
+}
+
+// Whose shared request was not answered knows nothing, and was carried out once if at all.
+func TestLostAnswerToAShare(t *testing.T) {
+	c := newCrowd(t)
+	c.frames.mu.Lock()
+	c.frames.cutsMulti = true
+	c.frames.mu.Unlock()
+	var all []func() ([]zk.MultiResponse, error)
+	for range 3 {
+		all = append(all, c.waits(c.ctx, set(c.dir, -1)))
+	}
+	c.heal()
+	for _, outcome := range all {
+		_, err := outcome()
+		require.ErrorIs(t, err, registry.ErrUncertain)
+		require.NotErrorIs(t, err, registry.ErrSessionLost)
+	}
+	require.Contains(t, []int32{0, 3}, c.version(c.dir))
 }
 
 // A session that ends has not sent what waits, and does not know of the rest.

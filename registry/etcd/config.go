@@ -38,8 +38,8 @@ type Config struct {
 	// Username and Password log in to a cluster with authentication.
 	Username string
 	Password string
-	// PasswordFile is read at Open when Password is empty; a line break at its
-	// end is dropped.
+	// PasswordFile, instead of Password, is read at Open; a line break at its end is
+	// dropped.
 	PasswordFile string
 
 	// TLS, when set, secures every connection. It is cloned.

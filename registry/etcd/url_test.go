@@ -83,6 +83,7 @@ func TestLoginByEnvironment(t *testing.T) {
 
 // Each mistake is one line that names the fix, and nothing is dialed.
 func TestBadURL(t *testing.T) {
+	t.Setenv("SECRET", "s3cret")
 	t.Setenv(usernameEnv, "")
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -91,27 +92,28 @@ func TestBadURL(t *testing.T) {
 		return path
 	}
 	for raw, want := range map[string]string{
-		"etcd://a":                             `etcd: invalid request: no namespace; name one, for example etcd://host:2379/shop`,
-		"etcd://a/":                            `etcd: invalid request: no namespace; name one, for example etcd://host:2379/shop`,
-		"etcd:///shop":                         `etcd: invalid request: no endpoints; give the client addresses of the cluster, for example 127.0.0.1:2379`,
-		"etcd:a/shop":                          `etcd: invalid request: etcd: is not followed by //; write etcd://host:port/namespace`,
-		"etcd://a/elasticron":                  `etcd: invalid request: namespace "elasticron" is reserved for Elasticron's own state; choose another name`,
-		"etcd://a/elasticron/x":                `etcd: invalid request: namespace "elasticron/x" is reserved for Elasticron's own state; choose another name`,
-		"etcd://a/shop/../x":                   `etcd: invalid request: namespace "shop/../x" cannot be a path: invalid request: path "/shop/../x" has a segment ".."`,
-		"etcd://a,,b/shop":                     `etcd: invalid request: endpoint "" is not host:port`,
-		"etcd://a/shop#x":                      `etcd: invalid request: the URL has a fragment (#…); write etcd://host:port/namespace`,
-		"etcd://a/shop?timeout=3s":             `etcd: invalid request: unknown setting "timeout"; known: ca cert dial-timeout key max-bytes max-ops password-env password-file session-timeout tls username`,
-		"etcd://a/shop?password=x":             `etcd: invalid request: a password does not belong in a URL; use password-file or ELASTICRON_ETCD_PASSWORD`,
-		"etcd://a/shop?session-timeout=":       `etcd: invalid request: setting session-timeout="": not a positive duration such as 6s`,
-		"etcd://a/shop?session-timeout=6":      `etcd: invalid request: setting session-timeout="6": not a positive duration such as 6s`,
-		"etcd://a/shop?max-ops=many":           `etcd: invalid request: setting max-ops="many": not a positive number`,
-		"etcd://a/shop?tls=maybe":              `etcd: invalid request: setting tls="maybe": not true or false`,
-		"etcd://a/shop?tls=true&tls=true":      `etcd: invalid request: setting "tls" occurs 2 times`,
-		"etcd://a/shop?username=eva":           `etcd: invalid request: a username without a password; give one in a file or in ELASTICRON_ETCD_PASSWORD`,
-		"etcd://a/shop?password-file=x":        `etcd: invalid request: a password without a username; give the username too`,
-		"etcd://a/shop?cert=x":                 `etcd: invalid request: a certificate needs its key; give both the cert and the key file`,
-		"etcd://a/shop?ca=" + dir + "/no":      `etcd: invalid request: CA file: open ` + dir + `/no: no such file or directory`,
-		"etcd://a/shop?ca=" + write("ca", "x"): `etcd: invalid request: CA file ` + dir + `/ca holds no certificate in PEM form`,
+		"etcd://a":                        `etcd: invalid request: no namespace; name one, for example etcd://host:2379/shop`,
+		"etcd://a/":                       `etcd: invalid request: no namespace; name one, for example etcd://host:2379/shop`,
+		"etcd:///shop":                    `etcd: invalid request: no endpoints; give the client addresses of the cluster, for example 127.0.0.1:2379`,
+		"etcd:a/shop":                     `etcd: invalid request: etcd: is not followed by //; write etcd://host:port/namespace`,
+		"etcd://a/elasticron":             `etcd: invalid request: namespace "elasticron" is reserved for Elasticron's own state; choose another name`,
+		"etcd://a/elasticron/x":           `etcd: invalid request: namespace "elasticron/x" is reserved for Elasticron's own state; choose another name`,
+		"etcd://a/shop/../x":              `etcd: invalid request: namespace "shop/../x" cannot be a path: invalid request: path "/shop/../x" has a segment ".."`,
+		"etcd://a,,b/shop":                `etcd: invalid request: endpoint "" is not host:port`,
+		"etcd://a/shop#x":                 `etcd: invalid request: the URL has a fragment (#…); write etcd://host:port/namespace`,
+		"etcd://a/shop?timeout=3s":        `etcd: invalid request: unknown setting "timeout"; known: ca cert dial-timeout key max-bytes max-ops password-env password-file session-timeout tls username`,
+		"etcd://a/shop?password=x":        `etcd: invalid request: a password does not belong in a URL; use password-file or ELASTICRON_ETCD_PASSWORD`,
+		"etcd://a/shop?session-timeout=":  `etcd: invalid request: setting session-timeout="": not a positive duration such as 6s`,
+		"etcd://a/shop?session-timeout=6": `etcd: invalid request: setting session-timeout="6": not a positive duration such as 6s`,
+		"etcd://a/shop?max-ops=many":      `etcd: invalid request: setting max-ops="many": not a positive number`,
+		"etcd://a/shop?tls=maybe":         `etcd: invalid request: setting tls="maybe": not true or false`,
+		"etcd://a/shop?tls=true&tls=true": `etcd: invalid request: setting "tls" occurs 2 times`,
+		"etcd://a/shop?username=eva":      `etcd: invalid request: a username without a password; give one in a file or in ELASTICRON_ETCD_PASSWORD`,
+		"etcd://a/shop?username=eva&password-env=SECRET&password-file=f": `etcd: invalid request: a password and a password file; give one of them`,
+		"etcd://a/shop?password-file=x":                                  `etcd: invalid request: a password without a username; give the username too`,
+		"etcd://a/shop?cert=x":                                           `etcd: invalid request: a certificate needs its key; give both the cert and the key file`,
+		"etcd://a/shop?ca=" + dir + "/no":                                `etcd: invalid request: CA file: open ` + dir + `/no: no such file or directory`,
+		"etcd://a/shop?ca=" + write("ca", "x"):                           `etcd: invalid request: CA file ` + dir + `/ca holds no certificate in PEM form`,
 		"etcd://a/shop?username=e&password-file=" + write("empty", "\n"): `etcd: invalid request: password file ` + dir + `/empty is empty`,
 	} {
 		t.Run(raw, func(t *testing.T) {

@@ -54,8 +54,8 @@ type Config struct {
 	// (all permissions, scheme "auth"); without a login, to the world.
 	Username string
 	Password string
-	// PasswordFile is read at Open when Password is empty; a line break at its
-	// end is dropped.
+	// PasswordFile, instead of Password, is read at Open; a line break at its end is
+	// dropped.
 	PasswordFile string
 
 	// TLS, when set, secures every connection. It is cloned.

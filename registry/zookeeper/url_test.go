@@ -87,6 +87,7 @@ func TestLoginByEnvironment(t *testing.T) {
 
 // Each mistake is one line that names the fix, and nothing is dialled.
 func TestBadURL(t *testing.T) {
+	t.Setenv("SECRET", "s3cret")
 	t.Setenv(usernameEnv, "")
 	t.Setenv("EMPTY", "")
 	dir := t.TempDir()
@@ -97,27 +98,28 @@ func TestBadURL(t *testing.T) {
 	}
 	const known = "ca cert chroot dial-timeout key password-env password-file session-timeout tls username"
 	for raw, want := range map[string]string{
-		"zookeeper://a":                                 `no namespace; name one, for example zookeeper://host:2181/shop`,
-		"zookeeper:///shop":                             `no servers; give the client addresses of the ensemble, for example 127.0.0.1:2181`,
-		"zookeeper:a/shop":                              `zookeeper: is not followed by //; write zookeeper://host:port/namespace`,
-		"zookeeper://a/elasticron":                      `namespace "elasticron" is reserved for Elasticron's own state; choose another name`,
-		"zookeeper://a/shop/../x":                       `namespace "shop/../x" cannot be a path: invalid request: path "/shop/../x" has a segment ".."`,
-		"zookeeper://a,,b/shop":                         `server "" is not host:port`,
-		"zookeeper://a/shop#x":                          `the URL has a fragment (#…); write zookeeper://host:port/namespace`,
-		"zookeeper://a/shop?timeout=3s":                 `unknown setting "timeout"; known: ` + known,
-		"zookeeper://a/shop?password=x":                 `a password does not belong in a URL; use password-file or ELASTICRON_ZOOKEEPER_PASSWORD`,
-		"zookeeper://a/shop?session-timeout=6":          `setting session-timeout="6": not a positive duration such as 6s`,
-		"zookeeper://a/shop?session-timeout=1us":        `session timeout 1µs is too short; give one second or more`,
-		"zookeeper://a/shop?tls=maybe":                  `setting tls="maybe": not true or false`,
-		"zookeeper://a/shop?username=eva":               `a username without a password; give one in a file or in ELASTICRON_ZOOKEEPER_PASSWORD`,
-		"zookeeper://a/shop?password-file=x":            `a password without a username; give the username too`,
-		"zookeeper://a/shop?password-env=EMPTY":         `setting password-env="EMPTY": no such environment variable, or an empty one`,
-		"zookeeper://a/shop?username=a:b":               `username "a:b" has a colon, which ends a name in ZooKeeper's digests`,
-		"zookeeper://a/shop?key=x":                      `a certificate needs its key; give both the cert and the key file`,
-		"zookeeper://a/shop?chroot=x":                   `chroot: invalid request: path "x" does not start with /`,
-		"zookeeper://a/shop?chroot=/zookeeper/x":        `chroot /zookeeper/x belongs to ZooKeeper itself; choose another node`,
-		"zookeeper://a/shop?ca=" + write("ca", "x"):     `CA file ` + dir + `/ca holds no certificate in PEM form`,
-		"zookeeper://a/shop?username=e&password-file=x": `password file: open x: no such file or directory`,
+		"zookeeper://a":                          `no namespace; name one, for example zookeeper://host:2181/shop`,
+		"zookeeper:///shop":                      `no servers; give the client addresses of the ensemble, for example 127.0.0.1:2181`,
+		"zookeeper:a/shop":                       `zookeeper: is not followed by //; write zookeeper://host:port/namespace`,
+		"zookeeper://a/elasticron":               `namespace "elasticron" is reserved for Elasticron's own state; choose another name`,
+		"zookeeper://a/shop/../x":                `namespace "shop/../x" cannot be a path: invalid request: path "/shop/../x" has a segment ".."`,
+		"zookeeper://a,,b/shop":                  `server "" is not host:port`,
+		"zookeeper://a/shop#x":                   `the URL has a fragment (#…); write zookeeper://host:port/namespace`,
+		"zookeeper://a/shop?timeout=3s":          `unknown setting "timeout"; known: ` + known,
+		"zookeeper://a/shop?password=x":          `a password does not belong in a URL; use password-file or ELASTICRON_ZOOKEEPER_PASSWORD`,
+		"zookeeper://a/shop?session-timeout=6":   `setting session-timeout="6": not a positive duration such as 6s`,
+		"zookeeper://a/shop?session-timeout=1us": `session timeout 1µs is too short; give one second or more`,
+		"zookeeper://a/shop?tls=maybe":           `setting tls="maybe": not true or false`,
+		"zookeeper://a/shop?username=eva":        `a username without a password; give one in a file or in ELASTICRON_ZOOKEEPER_PASSWORD`,
+		"zookeeper://a/shop?username=eva&password-env=SECRET&password-file=f": `a password and a password file; give one of them`,
+		"zookeeper://a/shop?password-file=x":                                  `a password without a username; give the username too`,
+		"zookeeper://a/shop?password-env=EMPTY":                               `setting password-env="EMPTY": no such environment variable, or an empty one`,
+		"zookeeper://a/shop?username=a:b":                                     `username "a:b" has a colon, which ends a name in ZooKeeper's digests`,
+		"zookeeper://a/shop?key=x":                                            `a certificate needs its key; give both the cert and the key file`,
+		"zookeeper://a/shop?chroot=x":                                         `chroot: invalid request: path "x" does not start with /`,
+		"zookeeper://a/shop?chroot=/zookeeper/x":                              `chroot /zookeeper/x belongs to ZooKeeper itself; choose another node`,
+		"zookeeper://a/shop?ca=" + write("ca", "x"):                           `CA file ` + dir + `/ca holds no certificate in PEM form`,
+		"zookeeper://a/shop?username=e&password-file=x":                       `password file: open x: no such file or directory`,
 		"zookeeper://a/shop?chroot=" + strings.Repeat("/aaaaaaaaa", 40): `limits {MaxOps:500 MaxBytes:786432 MaxValue:262144}, with a chroot of 400 bytes, ` +
 			`may need requests of 1018496 bytes, and less than 1000000 fit; lower a limit or shorten the chroot`,
 	} {

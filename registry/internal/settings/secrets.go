@@ -25,13 +25,15 @@ func (l Login) FromEnvironment(usernameEnv, passwordEnv string) Login {
 	return l
 }
 
-// Check reports half a login.
+// Check reports half a login, and one that says its password twice.
 func (l Login) Check(passwordEnv string) error {
 	switch {
 	case l.Username == "" && (l.Password != "" || l.PasswordFile != ""):
 		return errors.New("a password without a username; give the username too")
 	case l.Username != "" && l.Password == "" && l.PasswordFile == "":
 		return errors.New("a username without a password; give one in a file or in " + passwordEnv)
+	case l.Password != "" && l.PasswordFile != "":
+		return errors.New("a password and a password file; give one of them")
 	}
 	return nil
 }

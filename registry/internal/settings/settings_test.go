@@ -124,6 +124,7 @@ func TestLogin(t *testing.T) {
 	require.NoError(t, Login{}.Check("ENV"))
 	require.EqualError(t, Login{Password: "x"}.Check("ENV"), "a password without a username; give the username too")
 	require.EqualError(t, Login{Username: "x"}.Check("ENV"), "a username without a password; give one in a file or in ENV")
+	require.EqualError(t, Login{Username: "x", Password: "s3cret", PasswordFile: "f"}.Check("ENV"), "a password and a password file; give one of them")
 
 	file := filepath.Join(t.TempDir(), "word")
 	require.NoError(t, os.WriteFile(file, []byte("s3cret\r\n"), 0o600))

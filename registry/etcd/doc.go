@@ -47,7 +47,7 @@
 // repetition of writes is switched off: it repeats them when a deadline ends at the
 // server first, which may apply them twice.
 //
-// Commits of a session that come while sixteen are under way share the next request,
+// Commits of a session that come while eight are under way share the next request,
 // if none writes what another writes or relies on, up to 64 KiB and the 128 operations
 // that a member takes as installed. Each is applied or refused for itself; they have
 // one revision. Those of locks share none.

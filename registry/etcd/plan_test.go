@@ -207,3 +207,36 @@ func TestSharedRequestsFit(t *testing.T) {
 		})
 	}
 }
+
+// Who leaves just when its turn has come hands the turn on.
+func TestWithdraw(t *testing.T) {
+	plans := func(i int) *plan {
+		return newPlan([]registry.Op{registry.Set(fmt.Sprint("/n", i), nil, 0)}, 1, nil)
+	}
+	c := crowd{underWay: maxUnderWay}
+	_, waits := c.enter(plans(0))
+	ok, turn := c.withdraw(waits)
+	require.True(t, ok)
+	require.False(t, turn)
+	require.Empty(t, c.leave())
+
+	c.underWay = maxUnderWay
+	_, alone := c.enter(plans(1))
+	require.Len(t, c.leave(), 1)
+	ok, turn = c.withdraw(alone)
+	require.True(t, ok)
+	require.True(t, turn)
+	require.Equal(t, maxUnderWay, c.underWay)
+	require.Empty(t, c.leave())
+	require.Equal(t, maxUnderWay-1, c.underWay)
+
+	c.underWay = maxUnderWay
+	_, first := c.enter(plans(2))
+	_, second := c.enter(plans(3))
+	require.Len(t, c.leave(), 2)
+	for _, r := range []*rider{first, second} {
+		ok, turn = c.withdraw(r)
+		require.False(t, ok, "it is on its way")
+		require.False(t, turn)
+	}
+}

@@ -14,7 +14,7 @@ import (
 const (
 	// maxUnderWay commits of a session are sent one by one; those that come meanwhile
 	// share the next request.
-	maxUnderWay = 16
+	maxUnderWay = 8
 	// A request that is shared grows no larger than this: it holds up what comes after
 	// it.
 	maxSharedBytes = 64 << 10
@@ -32,13 +32,16 @@ type answer struct {
 
 // A rider is a commit that waits for a request that it can share.
 type rider struct {
-	plan   *plan
-	size   int  // in bytes
-	width  int  // in operations, as the service counts them
-	queued bool // guarded by the crowd
-	got    answer
-	err    error
-	done   chan struct{} // closed once got and err are set
+	plan  *plan
+	size  int           // in bytes
+	width int           // in operations, as the service counts them
+	turn  chan struct{} // has one element once the rider, alone after all, may send for itself
+	got   answer
+	err   error
+	done  chan struct{} // closed once got and err are set, by who has sent for it
+
+	// Guarded by the crowd.
+	queued, alone bool
 }
 
 // A crowd is the commits of a session that are under way at once. They share a
@@ -71,7 +74,7 @@ func (c *crowd) enter(p *plan) (turn, *rider) {
 	case !c.taken.add(p):
 		return apart, nil
 	}
-	r := &rider{plan: p, size: p.size(), width: p.width(), queued: true, done: make(chan struct{})}
+	r := &rider{plan: p, size: p.size(), width: p.width(), queued: true, turn: make(chan struct{}, 1), done: make(chan struct{})}
 	c.waiting = append(c.waiting, r)
 	return together, r
 }
@@ -100,6 +103,7 @@ func (c *crowd) board() []*rider {
 		n++
 	}
 	going := c.waiting[:n:n]
+	going[0].alone = n == 1
 	c.waiting = slices.Clone(c.waiting[n:])
 	c.taken = footprint{}
 	for _, r := range c.waiting {
@@ -108,16 +112,16 @@ func (c *crowd) board() []*rider {
 	return going
 }
 
-// withdraw takes back what has not been sent.
-func (c *crowd) withdraw(r *rider) bool {
+// withdraw takes back what has not been sent. turn: leave must follow.
+func (c *crowd) withdraw(r *rider) (ok, turn bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !r.queued {
-		return false
+	if r.queued {
+		r.queued = false
+		c.waiting = slices.DeleteFunc(c.waiting, func(other *rider) bool { return other == r })
+		return true, false
 	}
-	r.queued = false
-	c.waiting = slices.DeleteFunc(c.waiting, func(other *rider) bool { return other == r })
-	return true
+	return r.alone, r.alone
 }
 
 // A footprint is what commits write, and what they rely on besides.
@@ -176,10 +180,17 @@ func (s *session) transact(ctx context.Context, p *plan, shares bool) (answer, e
 	select {
 	case <-r.done:
 		return r.got, r.err
+	case <-r.turn:
+		defer s.next()
+		return s.sendAlone(ctx, p)
 	case <-ctx.Done():
 	case <-s.done:
 	}
-	if s.crowd.withdraw(r) {
+	ok, turn := s.crowd.withdraw(r)
+	if turn {
+		s.next()
+	}
+	if ok {
 		return answer{}, s.alive(ctx)
 	}
 	if s.Err() != nil {
@@ -197,7 +208,13 @@ func (s *session) transact(ctx context.Context, p *plan, shares bool) (answer, e
 // next lets those who wait go.
 func (s *session) next() {
 	going := s.crowd.leave()
-	if len(going) == 0 || s.join(func() { s.sendTogether(going) }) {
+	switch {
+	case len(going) == 0:
+		return
+	case len(going) == 1:
+		going[0].turn <- struct{}{}
+		return
+	case s.join(func() { s.sendTogether(going) }):
 		return
 	}
 	for _, r := range going { // the session has ended
@@ -218,11 +235,6 @@ func (s *session) sendAlone(ctx context.Context, p *plan) (answer, error) {
 // again one by one: none of it was done, and whose fault it was is theirs to find out.
 func (s *session) sendTogether(all []*rider) {
 	defer s.next()
-	if len(all) == 1 {
-		all[0].got, all[0].err = s.sendAlone(s.life, all[0].plan)
-		close(all[0].done)
-		return
-	}
 	txn := &pb.TxnRequest{Success: make([]*pb.RequestOp, len(all))}
 	for i, r := range all {
 		txn.Success[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: r.plan.request()}}

@@ -140,6 +140,10 @@ func (m *member) commit(ctx context.Context, ops []registry.Op) error {
 		switch {
 		case err == nil:
 			return nil
+		case errors.Is(err, registry.ErrDenied) && !inFlight:
+			return err
+		case errors.Is(err, registry.ErrDenied): // an earlier attempt's outcome is still owed
+			m.Hindered(err)
 		case refused && failed.Index < leadOps:
 			return fmt.Errorf("%w: %w", errNotLeader, err)
 		case refused && inFlight:
@@ -170,6 +174,7 @@ func (m *member) settle(ctx context.Context, ops []registry.Op) (applied bool, e
 	for i, op := range guarded {
 		paths[i] = op.Path
 	}
+	pause := 50 * time.Millisecond
 	for {
 		nodes, err := m.life.session.Get(ctx, paths...)
 		if err != nil {
@@ -194,14 +199,22 @@ func (m *member) settle(ctx context.Context, ops []registry.Op) (applied bool, e
 			return false, nil
 		}
 		_, err = m.life.session.Commit(ctx, append(m.guard(), hold)...)
-		if failed, refused := errors.AsType[*registry.CommitError](err); refused && failed.Index < leadOps {
+		failed, refused := errors.AsType[*registry.CommitError](err)
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, registry.ErrDenied): // it is still owed
+			m.Hindered(err)
+		case refused && failed.Index < leadOps:
 			return false, fmt.Errorf("%w: %w", errNotLeader, err)
-		} else if err != nil && !refused && !errors.Is(err, registry.ErrUncertain) && !errors.Is(err, registry.ErrUnavailable) {
+		case refused, errors.Is(err, registry.ErrUncertain), errors.Is(err, registry.ErrUnavailable):
+		default:
 			return false, err
 		}
-		if err != nil && !sleep(ctx, 50*time.Millisecond) {
+		if !sleep(ctx, pause) {
 			return false, ctx.Err()
 		}
+		pause = min(2*pause, time.Second)
 	}
 }
 

@@ -33,17 +33,21 @@ type bed struct {
 
 // onEach runs a test on every backend; on memory in fake time.
 func onEach(t *testing.T, test func(b *bed)) {
-	t.Run("memory", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			srv := memory.NewServer(memory.Config{SessionTimeout: 2 * time.Second})
-			test(&bed{
-				T: t, ns: "shop", fake: true,
-				client: func(_ *testing.T, ns string) registry.Registry { return srv.Registry(ns) },
-				expire: func(id string) { srv.Expire(id) },
-			})
+	t.Run("memory", func(t *testing.T) { inBubble(t, test) })
+	onServices(t, func(t *testing.T, s service) { test(s.bed(t)) })
+}
+
+// inBubble runs a test on memory in fake time.
+func inBubble(t *testing.T, test func(b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := memory.NewServer(memory.Config{SessionTimeout: 2 * time.Second})
+		test(&bed{
+			T: t, ns: "shop", fake: true,
+			client: func(_ *testing.T, ns string) registry.Registry { return srv.Registry(ns) },
+			expire: func(id string) { srv.Expire(id) },
 		})
 	})
-	onServices(t, func(t *testing.T, s service) { test(s.bed(t)) })
 }
 
 var namespaces atomic.Int64
@@ -89,6 +93,9 @@ const (
 	answerLost
 	requestLost
 	appliedLate
+	deniedFirst // the first operation
+	deniedLast  // the last one
+	deniedWhole
 )
 
 func (g *gate) decide(f func(ops []registry.Op) fate) {
@@ -137,6 +144,12 @@ func (s *gated) Commit(ctx context.Context, ops ...registry.Op) (registry.Revisi
 			pause(3 * time.Second)
 			_, _ = s.Session.Commit(context.WithoutCancel(ctx), ops...)
 		})
+	case deniedFirst:
+		return 0, &registry.CommitError{Op: ops[0], Err: registry.ErrDenied}
+	case deniedLast:
+		return 0, &registry.CommitError{Index: len(ops) - 1, Op: ops[len(ops)-1], Err: registry.ErrDenied}
+	case deniedWhole:
+		return 0, fmt.Errorf("by the test: %w", registry.ErrDenied)
 	default:
 		return s.Session.Commit(ctx, ops...)
 	}

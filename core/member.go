@@ -132,10 +132,13 @@ func (m *member) again(err error) {
 	pause := m.retry
 	m.mu.Unlock()
 	if pause >= time.Second {
-		m.warn("registry request failed; trying again", err)
+		m.Hindered(err)
 	}
 	time.AfterFunc(pause, m.task.Poke)
 }
+
+// Hindered implements execution.Owner.
+func (m *member) Hindered(err error) { m.warn("registry request failed; trying again", err) }
 
 func (m *member) fail(err error) {
 	m.job.enter(PhaseFailed, err)
@@ -232,7 +235,7 @@ func (m *member) register(ctx context.Context) error {
 	_, err = m.life.session.Commit(ctx, ops...)
 	var failed *registry.CommitError
 	switch {
-	case err == nil, errors.As(err, &failed) && failed.Op.Path == m.path.Life(id):
+	case err == nil, errors.As(err, &failed) && failed.Op.Path == m.path.Life(id) && errors.Is(err, registry.ErrExists):
 		// Applied, now or by the attempt before.
 	case errors.Is(err, registry.ErrNoParent):
 		m.reach(stageNew)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -33,6 +34,8 @@ type service struct {
 	client func(t *testing.T, ns string, timeout time.Duration) (registry.Registry, way)
 	// expire ends a session at the service without telling its client.
 	expire func(t *testing.T, sessionID string)
+	// readOnly takes the right to write a node away from everybody. ZooKeeper only.
+	readOnly func(t *testing.T, path string) (allow func())
 	// late is how long after its timeout the service may end a session.
 	late time.Duration
 }
@@ -131,6 +134,23 @@ func startZooKeeper(t *testing.T) service {
 			n, err := strconv.ParseUint(id, 16, 64)
 			require.NoError(t, err)
 			require.NoError(t, bed.Expire(int64(n)))
+		},
+		readOnly: func(t *testing.T, path string) func() {
+			t.Helper()
+			conn, events, err := zk.Connect(bed.Addrs(), 10*time.Second, zk.WithLogInfo(false))
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				conn.Close()
+				for range events {
+					continue
+				}
+			})
+			_, err = conn.SetACL(root+path, zk.WorldACL(zk.PermRead|zk.PermAdmin), -1)
+			require.NoError(t, err)
+			return func() {
+				_, err := conn.SetACL(root+path, zk.WorldACL(zk.PermAll), -1)
+				require.NoError(t, err)
+			}
 		},
 	}
 }

@@ -31,6 +31,8 @@ func (r *Recorder) settle(b *batch) {
 				return
 			}
 			what, inFlight = b, false
+		case errors.Is(err, registry.ErrDenied): // says nothing about the life or the ledger
+			pause = r.wait(pause, err)
 		case errors.As(err, &failed) && failed.Index >= fixedOps && inFlight:
 			what = &batch{} // moves the version: nothing is given up while it may still apply
 		case errors.As(err, &failed):
@@ -45,8 +47,7 @@ func (r *Recorder) settle(b *batch) {
 			return
 		default: // unavailable or uncertain: once more, the version decides
 			inFlight = true
-			r.sleep(pause)
-			pause = min(2*pause, retryLast)
+			pause = r.wait(pause, err)
 		}
 	}
 }
@@ -190,6 +191,15 @@ func (r *Recorder) refuse(all []refusal) {
 	for _, x := range all {
 		r.owner.Refused(x.due, []int{x.item}, x.why, x.detail)
 	}
+}
+
+// wait pauses before what failed is tried again, and returns the next pause.
+func (r *Recorder) wait(pause time.Duration, err error) time.Duration {
+	if pause == retryLast {
+		r.owner.Hindered(err)
+	}
+	r.sleep(pause)
+	return min(2*pause, retryLast)
 }
 
 func (r *Recorder) sleep(d time.Duration) {

@@ -1,7 +1,9 @@
 package execution
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -297,5 +299,52 @@ func TestTheSessionIsLostInEveryPhase(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// denying is a session whose commits are refused for want of a right while it is set.
+type denying struct {
+	registry.Session
+	index int
+	set   atomic.Bool
+	tries atomic.Int64
+}
+
+func (d *denying) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	d.tries.Add(1)
+	if d.set.Load() {
+		return 0, &registry.CommitError{Index: d.index, Op: ops[d.index], Err: registry.ErrDenied}
+	}
+	return d.Session.Commit(ctx, ops...)
+}
+
+func TestADeniedCommitIsTriedAgain(t *testing.T) {
+	for index, what := range []string{"life", "ledger", "running node"} {
+		t.Run(what, func(t *testing.T) {
+			onBed(t, 5, func(b *bed) {
+				ses := &denying{Session: b.ses, index: index}
+				ses.set.Store(true)
+				b.rec.Session = ses
+				b.rec.Begin(due(1), numbers(5))
+				b.pass(10 * time.Second)
+				is := b.told()
+				require.Empty(t, is.begun)
+				require.Empty(t, is.no)
+				require.Empty(t, is.gone)
+				require.NotEmpty(t, is.late)
+				for _, err := range is.late {
+					require.ErrorIs(t, err, registry.ErrDenied)
+				}
+				require.Less(t, ses.tries.Load(), int64(20))
+				ses.set.Store(false)
+				b.pass(retryLast)
+				require.Equal(t, once(numbers(5)...), b.told().items())
+				for n := range 5 {
+					b.rec.End(n, due(1), due(1))
+				}
+				b.pass(time.Second)
+				b.requireAtRest(due(1))
+			})
+		})
 	}
 }

@@ -19,6 +19,7 @@ type owner struct {
 	no     []refused
 	ended  [][]int
 	seen   []*ledger.Ledger
+	late   []error // Hindered
 	gone   []error
 	react  func(due time.Time, items []int) // to Begun
 }
@@ -70,6 +71,11 @@ func (o *owner) Changed(l *ledger.Ledger) {
 	o.seen = append(o.seen, l)
 }
 
+func (o *owner) Hindered(err error) {
+	defer o.enter()()
+	o.late = append(o.late, err)
+}
+
 func (o *owner) Gone(err error) {
 	defer o.enter()()
 	o.gone = append(o.gone, err)
@@ -79,8 +85,8 @@ func (o *owner) Gone(err error) {
 func (o *owner) told() (is told) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	is = told{o.begun, o.no, o.ended, o.seen, o.gone}
-	o.begun, o.no, o.ended, o.seen, o.gone = nil, nil, nil, nil, nil
+	is = told{o.begun, o.no, o.ended, o.seen, o.late, o.gone}
+	o.begun, o.no, o.ended, o.seen, o.late, o.gone = nil, nil, nil, nil, nil, nil
 	return is
 }
 
@@ -89,6 +95,7 @@ type told struct {
 	no    []refused
 	ended [][]int
 	seen  []*ledger.Ledger
+	late  []error
 	gone  []error
 }
 

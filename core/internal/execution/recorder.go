@@ -47,6 +47,8 @@ type Owner interface {
 	Ended(items []int)
 	// Changed: somebody else changed the ledger.
 	Changed(l *ledger.Ledger)
+	// Hindered: what the registry is asked has failed with err for more than a second, and is tried again.
+	Hindered(err error)
 	// Gone: the life or its ledger has ended; no further call follows but Refused.
 	Gone(err error)
 }

@@ -124,8 +124,7 @@ func (r *Recorder) erase(items []int) {
 			if err == nil || !passing(err) || r.Context.Err() != nil || r.Session.Err() != nil {
 				break
 			}
-			r.sleep(pause)
-			pause = min(2*pause, retryLast)
+			pause = r.wait(pause, err)
 		}
 	}
 }
@@ -142,8 +141,7 @@ func (r *Recorder) get(paths ...string) ([]registry.Node, error) {
 			r.end(err)
 			return nil, err
 		}
-		r.sleep(pause)
-		pause = min(2*pause, retryLast)
+		pause = r.wait(pause, err)
 	}
 }
 

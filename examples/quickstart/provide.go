@@ -62,5 +62,6 @@ func provideZooKeeper(ctx context.Context, scr *screen) (string, func(), error) 
 	}
 	addrs := strings.Join(srv.Addrs(), ",")
 	scr.say("ZooKeeper %s at %s, by %s", srv.Version(), addrs, srv.Way())
-	return "zookeeper://" + addrs + "/quickstart?session-timeout=2s", func() { _ = srv.Close() }, nil
+	// Of this run alone: a server that others share keeps what a run leaves behind.
+	return fmt.Sprintf("zookeeper://%s/quickstart-%d?session-timeout=2s", addrs, os.Getpid()), func() { _ = srv.Close() }, nil
 }

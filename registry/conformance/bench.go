@@ -63,9 +63,10 @@ const (
 )
 
 // Bench compares an adapter with the client that it is built on, in one process
-// and on one service: ephemeral creates, commits of PortableLimits().MaxOps
-// creates, commits as large as the adapter's Limits (at most 400 creates), each with
-// 1, 16 and 128 in flight on one session, and how long a change takes to its watch.
+// and on one service: ephemeral creates, single sets, commits of
+// PortableLimits().MaxOps sets, commits as large as the adapter's Limits (at most 400
+// sets), each with 1, 16 and 128 in flight on one session, and how long a change takes
+// to its watch. Whoever sets has nodes of its own.
 //
 //	func BenchmarkRegistry(b *testing.B) { conformance.Bench(b, newBenchHarness) }
 //

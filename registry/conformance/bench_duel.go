@@ -99,30 +99,31 @@ func (d *duel) bouts() []*bout {
 	portable := registry.PortableLimits().MaxOps
 	room := len(d.adapter.dir) + len("/n1000000000") + benchValue
 	large := min(d.limits.MaxOps, d.limits.MaxBytes/room, benchLargest)
-	// Nodes that stand are set: nothing grows while it is compared.
-	sets := func(n int) func(context.Context, side) error {
-		var mu sync.Mutex
-		made := map[string][]string{}
-		return func(ctx context.Context, s side) error {
-			mu.Lock()
-			paths, err := made[s.dir], error(nil)
-			if paths == nil {
+	// Nodes that stand are set: nothing grows while it is compared. Each worker has its
+	// own, as each job of an instance has its ledger.
+	sets := func(n int) func(context.Context, side, int) error {
+		type owner struct {
+			dir    string
+			worker int
+		}
+		var made sync.Map
+		return func(ctx context.Context, s side, worker int) error {
+			paths, known := made.Load(owner{s.dir, worker})
+			if !known {
 				paths = s.paths(n)
-				err = s.Create(ctx, paths, value)
-				made[s.dir] = paths
+				if err := s.Create(ctx, paths.([]string), value); err != nil {
+					return err
+				}
+				made.Store(owner{s.dir, worker}, paths)
 			}
-			mu.Unlock()
-			if err != nil {
-				return err
-			}
-			return s.Set(ctx, paths, value)
+			return s.Set(ctx, paths.([]string), value)
 		}
 	}
-	ephemeral := func(ctx context.Context, s side) error { return s.CreateEphemeral(ctx, s.paths(1)[0], value) }
+	ephemeral := func(ctx context.Context, s side, _ int) error { return s.CreateEphemeral(ctx, s.paths(1)[0], value) }
 	var all []*bout
 	for _, k := range []struct {
 		kind string
-		work func(context.Context, side) error
+		work func(context.Context, side, int) error
 	}{
 		{"create ephemeral", ephemeral},
 		{"set", sets(1)},
@@ -131,7 +132,7 @@ func (d *duel) bouts() []*bout {
 	} {
 		for _, n := range inFlights() {
 			all = append(all, &bout{duel: d, kind: k.kind, unit: "op/s", inFlight: n, round: func(s side) (float64, error) {
-				return throughput(n, benchRound, func(ctx context.Context) error { return k.work(ctx, s) })
+				return throughput(n, benchRound, func(ctx context.Context, worker int) error { return k.work(ctx, s, worker) })
 			}})
 		}
 	}
@@ -165,7 +166,7 @@ func (c *bout) hold() (result, error) {
 }
 
 // throughput is how often work is done a second by so many workers.
-func throughput(workers int, d time.Duration, work func(context.Context) error) (float64, error) {
+func throughput(workers int, d time.Duration, work func(ctx context.Context, worker int) error) (float64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), benchSetup)
 	defer cancel()
 	var done atomic.Int64
@@ -175,7 +176,7 @@ func throughput(workers int, d time.Duration, work func(context.Context) error) 
 	for i := range workers {
 		wg.Go(func() {
 			for errs[i] == nil && (time.Since(start) < d || done.Load() == 0) {
-				errs[i] = work(ctx)
+				errs[i] = work(ctx, i)
 				done.Add(1)
 			}
 		})

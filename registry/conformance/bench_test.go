@@ -50,7 +50,7 @@ func TestBouts(t *testing.T) {
 }
 
 func TestThroughputStopsAtAnError(t *testing.T) {
-	_, err := throughput(4, time.Hour, func(context.Context) error { return errors.New("oops") })
+	_, err := throughput(4, time.Hour, func(context.Context, int) error { return errors.New("oops") })
 	require.ErrorContains(t, err, "oops")
 }
 

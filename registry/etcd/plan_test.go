@@ -208,6 +208,26 @@ func TestSharedRequestsFit(t *testing.T) {
 	}
 }
 
+// What is too large to share goes at once instead of alone later, and holds up nobody.
+func TestLargeCommitsGoAtOnce(t *testing.T) {
+	var many []registry.Op
+	for i := range maxTxnOps - 1 {
+		many = append(many, registry.Set(fmt.Sprint("/n", i), nil, 0))
+	}
+	heavy := []registry.Op{registry.Set("/n", make([]byte, maxSharedBytes/2), 0)}
+	for _, ops := range [][]registry.Op{many, heavy} {
+		for _, underWay := range []int{0, maxUnderWay} {
+			c := crowd{underWay: underWay}
+			how, _ := c.enter(newPlan(ops, 1, &incarnations{}))
+			require.Equal(t, apart, how)
+			require.Equal(t, underWay, c.underWay)
+		}
+	}
+	c := crowd{underWay: maxUnderWay}
+	how, _ := c.enter(newPlan(many[1:], 1, &incarnations{}))
+	require.Equal(t, together, how)
+}
+
 // Who leaves just when its turn has come hands the turn on.
 func TestWithdraw(t *testing.T) {
 	plans := func(i int) *plan {

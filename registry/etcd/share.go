@@ -60,21 +60,24 @@ type turn uint8
 
 const (
 	now      turn = iota // at once; leave must follow
-	apart                // at once, for it does not get on with those who wait; leave must not follow
+	apart                // at once, for it is too large or does not get on with those who wait; leave must not follow
 	together             // with those who wait
 )
 
 func (c *crowd) enter(p *plan) (turn, *rider) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	size, width := p.size(), p.width()
 	switch {
+	case 2*size > maxSharedBytes || 2+width > maxTxnOps: // it would go alone after a wait
+		return apart, nil
 	case c.underWay < maxUnderWay:
 		c.underWay++
 		return now, nil
 	case !c.taken.add(p):
 		return apart, nil
 	}
-	r := &rider{plan: p, size: p.size(), width: p.width(), queued: true, turn: make(chan struct{}, 1), done: make(chan struct{})}
+	r := &rider{plan: p, size: size, width: width, queued: true, turn: make(chan struct{}, 1), done: make(chan struct{})}
 	c.waiting = append(c.waiting, r)
 	return together, r
 }

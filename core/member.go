@@ -285,10 +285,6 @@ func (m *member) open(node registry.Node) {
 		Running: m.path.Running, Instance: m.id.String(),
 	}
 	rec, err := execution.NewRecorder(cfg, m, node)
-	var led *ledger.Ledger
-	if err == nil {
-		led, err = ledger.Decode(node.Value)
-	}
 	if err != nil {
 		m.warn("own ledger is unreadable", err)
 		m.dead = err
@@ -306,7 +302,7 @@ func (m *member) open(node registry.Node) {
 	}
 	m.job.enter(PhaseRunning, nil)
 	m.emit(Started{Job: m.name(), Instance: m.id.String()})
-	m.own(led)
+	m.own(rec.Owned())
 }
 
 // reconcile makes the leader compare the whole state with what it should be.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"github.com/elasticron/elasticron/internal/ports"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd/embedded"
 )
@@ -58,8 +59,8 @@ type Etcd struct {
 	tb      testing.TB
 	options Options
 	dir     string
-	peers   []string // where members listen for each other
-	mesh    []*Proxy // how they reach each other; the addresses are in the data
+	ports   *ports.Claim // of the peers, then of the clients of programs
+	mesh    []*Proxy     // how they reach each other; the addresses are in the data
 
 	mu      sync.Mutex
 	admin   *clientv3.Client
@@ -78,15 +79,18 @@ func StartEtcd(tb testing.TB, o Options) *Etcd {
 	tb.Helper()
 	o.Members = max(o.Members, 1)
 	e := &Etcd{tb: tb, options: o, dir: tb.TempDir(), servers: make([]etcdServer, o.Members), pauses: map[*pause]bool{}}
-	for range o.Members {
-		addr := freeAddr(tb)
-		p, err := NewProxy(addr)
+	var err error
+	if e.ports, err = ports.Take(2 * o.Members); err != nil {
+		tb.Fatalf("testbed: %v", err)
+	}
+	tb.Cleanup(e.Close)
+	for i := range o.Members {
+		p, err := NewProxy(e.peer(i))
 		if err != nil {
 			tb.Fatalf("testbed: %v", err)
 		}
-		e.peers, e.mesh = append(e.peers, addr), append(e.mesh, p)
+		e.mesh = append(e.mesh, p)
 	}
-	tb.Cleanup(e.Close)
 	if err := e.startAll(); err != nil {
 		tb.Fatalf("testbed: %v", err)
 	}
@@ -133,6 +137,9 @@ func (e *Etcd) launch(ctx context.Context, i int) (etcdServer, error) {
 	return embedded.Start(ctx, embedded.Config{Dir: dir, Tune: func(c *embed.Config) { e.tune(i, c) }})
 }
 
+// peer is where member i listens for the others.
+func (e *Etcd) peer(i int) string { return e.ports.Addr(i) }
+
 func (e *Etcd) tune(i int, c *embed.Config) {
 	tick := e.tick()
 	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint((electionIn * tick).Milliseconds()) //nolint:gosec // constants above zero
@@ -141,7 +148,7 @@ func (e *Etcd) tune(i int, c *embed.Config) {
 		c.MaxTxnOps, c.MaxRequestBytes = embed.DefaultMaxTxnOps, embed.DefaultMaxRequestBytes
 	}
 	c.Name = fmt.Sprint("m", i)
-	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: e.peers[i]}}
+	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: e.peer(i)}}
 	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: e.mesh[i].Addr()}}
 	c.InitialCluster = e.initialCluster()
 	if e.options.Tune != nil {
@@ -150,7 +157,7 @@ func (e *Etcd) tune(i int, c *embed.Config) {
 }
 
 func (e *Etcd) tick() time.Duration {
-	if len(e.peers) > 1 {
+	if e.options.Members > 1 {
 		return tickTogether
 	}
 	return tickAlone
@@ -290,6 +297,7 @@ func (e *Etcd) Close() {
 	for _, way := range e.mesh {
 		way.Close()
 	}
+	_ = e.ports.Close()
 }
 
 // stopAll stops the members side by side.

@@ -57,12 +57,9 @@ type etcdProcess struct {
 }
 
 func (e *Etcd) startProgram(ctx context.Context, i int, dir string) (etcdServer, error) {
-	addr, err := findFreeAddr()
-	if err != nil {
-		return nil, err
-	}
+	addr := e.ports.Addr(e.options.Members + i)
 	tick := e.tick()
-	client, peer := "http://"+addr, "http://"+e.peers[i]
+	client, peer := "http://"+addr, "http://"+e.peer(i)
 	arguments := []string{
 		"-c", etcdGuard, "sh", e.options.program,
 		"--name", fmt.Sprint("m", i), "--data-dir", dir,

@@ -102,7 +102,12 @@ const (
 // pause waits before attempt n+1, with jitter; it reports whether ctx still lives.
 func pause(ctx context.Context, n int) bool {
 	d := min(pauseMin<<min(n, 10), pauseMax)
-	t := time.NewTimer(d/2 + rand.N(d/2))
+	return sleep(ctx, d/2+rand.N(d/2))
+}
+
+// sleep reports whether ctx still lives.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

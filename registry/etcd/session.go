@@ -190,7 +190,7 @@ func (s *session) heartbeat() {
 	defer func() { p.stop() }()
 	for n := 0; ; {
 		interval := s.timeout() / 4
-		if !sleep(s.life, interval, n) {
+		if !await(s.life, interval, n) {
 			return
 		}
 		if p == nil {
@@ -210,19 +210,12 @@ func (s *session) heartbeat() {
 	}
 }
 
-// sleep waits for the next heartbeat: the interval, or a moment after failures.
-func sleep(ctx context.Context, interval time.Duration, failures int) bool {
+// await waits for the next heartbeat: the interval, or a moment after failures.
+func await(ctx context.Context, interval time.Duration, failures int) bool {
 	if failures > 0 {
 		return pause(ctx, failures-1)
 	}
-	t := time.NewTimer(interval)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, interval)
 }
 
 // A pulse is one keep-alive stream. It is kept open, since every new stream

@@ -109,6 +109,13 @@ func NewRecorder(c Config, o Owner, node registry.Node) (*Recorder, error) {
 	return r, nil
 }
 
+// Owned returns a copy of the ledger as it is known now.
+func (r *Recorder) Owned() *ledger.Ledger {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.led.Clone()
+}
+
 // Begin asks for items to begin the fire due.
 func (r *Recorder) Begin(due time.Time, items []int) {
 	r.mu.Lock()

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/elasticron/elasticron/internal/ports"
 )
 
 // containers are run by a Docker engine of this machine. Each guard is the first
@@ -22,6 +22,7 @@ type containers struct {
 	image   string
 
 	names   []string
+	ports   *ports.Claim
 	network *network // between members; nil for one that is alone
 }
 
@@ -109,10 +110,12 @@ func (c *containers) name(version string) string {
 }
 
 func (c *containers) places(n int) ([]place, error) {
-	ports, err := freePorts(n)
+	_ = c.ports.Close() // of an attempt before
+	claim, err := ports.Take(n)
 	if err != nil {
 		return nil, err
 	}
+	c.ports = claim
 	c.names = nil
 	if n > 1 && c.network == nil {
 		if c.network, err = newNetwork(); err != nil {
@@ -123,7 +126,7 @@ func (c *containers) places(n int) ([]place, error) {
 	for i := range places {
 		c.names = append(c.names, uniqueName())
 		places[i] = place{
-			addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])), listen: "0.0.0.0", clientPort: clientPort,
+			addr: claim.Addr(i), listen: "0.0.0.0", clientPort: clientPort,
 			peerPorts: [2]int{followers, elections},
 		}
 		if c.network != nil {
@@ -172,10 +175,11 @@ func (c *containers) partition(ctx context.Context, i int) (heal func() error, e
 }
 
 func (c *containers) close() error {
-	if c.network == nil {
-		return nil
+	err := c.ports.Close()
+	if c.network != nil {
+		err = errors.Join(err, c.network.close())
 	}
-	return c.network.close()
+	return err
 }
 
 // A network joins the members of one cluster and nobody else. Clients come another

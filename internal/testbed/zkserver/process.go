@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/elasticron/elasticron/internal/ports"
 )
 
 // processes run as children of the guards, with a class path of jars that are here.
@@ -18,6 +18,8 @@ type processes struct {
 	options   Options
 	label     string // "process Debian"
 	classPath string
+
+	ports *ports.Claim
 
 	mu        sync.Mutex
 	temporary string
@@ -55,16 +57,18 @@ func (p *processes) name(version string) string { return p.label + " " + version
 
 func (p *processes) places(n int) ([]place, error) {
 	const each = 3
-	ports, err := freePorts(each * n)
+	_ = p.ports.Close() // of an attempt before
+	claim, err := ports.Take(each * n)
 	if err != nil {
 		return nil, err
 	}
+	p.ports = claim
 	places := make([]place, n)
 	for i := range places {
-		own := ports[each*i : each*(i+1)]
+		first := each * i
 		places[i] = place{
-			addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(own[0])), listen: "127.0.0.1", clientPort: own[0],
-			peerHost: "127.0.0.1", peerPorts: [2]int{own[1], own[2]},
+			addr: claim.Addr(first), listen: "127.0.0.1", clientPort: claim.Number(first),
+			peerHost: "127.0.0.1", peerPorts: [2]int{claim.Number(first + 1), claim.Number(first + 2)},
 		}
 	}
 	return places, nil
@@ -109,10 +113,11 @@ func (p *processes) partition(context.Context, int) (func() error, error) {
 }
 
 func (p *processes) close() error {
-	if p.temporary == "" {
-		return nil
+	err := p.ports.Close()
+	if p.temporary != "" {
+		err = errors.Join(err, os.RemoveAll(p.temporary))
 	}
-	return os.RemoveAll(p.temporary)
+	return err
 }
 
 // taken marks errors that other ports may cure.

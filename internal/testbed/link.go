@@ -45,13 +45,12 @@ func (p *Proxy) pass(l *link, way Direction, to net.Conn, data []byte) bool {
 	return l.inspector.inspect(way, data, forward)
 }
 
-// detach cuts the client off and keeps the connection to the server, which then
-// ends with l.cut alone.
+// detach keeps the connection to the server, which then ends with l.cut alone. The
+// client hears nothing more; the caller resets its end.
 func (p *Proxy) detach(l *link) {
 	p.mu.Lock()
 	l.detached = true
 	p.mu.Unlock()
-	reset(l.client)
 }
 
 // waitHeld waits while the proxy holds.

@@ -188,8 +188,9 @@ func (f *frames) applyLate(number int32, frame []byte) {
 	f.await(number, answered)
 	f.proxy.detach(f.link)
 	defer f.link.cut()
-	heal := f.client.Refuse()
+	heal := f.client.Refuse() // before the client can come back: the server would drop this connection for the new one
 	defer heal()
+	reset(f.link.client)
 	if !f.link.wait(LateBy) {
 		return
 	}

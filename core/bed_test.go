@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -198,6 +199,20 @@ func (b *bed) set(in *instance, path, value string) {
 	require.NoError(b, err)
 }
 
+// create makes a node as soon as none is there: a running node of an instance's own
+// outlives the run until its end is recorded.
+func (b *bed) create(in *instance, path, value string) {
+	b.Helper()
+	ses := b.open(in)
+	b.until(path+" is made", func() bool {
+		_, err := ses.Commit(b.Context(), registry.Create(path, []byte(value)))
+		if !errors.Is(err, registry.ErrExists) {
+			require.NoError(b, err)
+		}
+		return err == nil
+	})
+}
+
 func (b *bed) remove(in *instance, path string) {
 	b.Helper()
 	_, err := b.open(in).Commit(b.Context(), registry.Delete(path, registry.AnyVersion))
@@ -355,7 +370,12 @@ func (b *bed) prepare(name string, work core.Job, cfg core.JobConfig, opts ...co
 	}, opts...)
 	in.Scheduler = core.New(in.gate, opts...)
 	require.NoError(b, in.Add(work, cfg))
-	b.Cleanup(func() { in.stop(b) })
+	b.Cleanup(func() {
+		if b.Failed() {
+			b.Logf("%s at the test's failure: %+v\nits last events:\n%s", name, in.State(), in.told(40))
+		}
+		in.stop(b)
+	})
 	return in
 }
 
@@ -369,11 +389,14 @@ func (in *instance) stop(b *bed) {
 
 func (in *instance) job() core.JobState { return in.State().Jobs[0] }
 
-func (in *instance) told() string {
+const all = math.MaxInt
+
+// told returns the latest n events, a line each.
+func (in *instance) told(n int) string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	var b strings.Builder
-	for _, e := range in.seen {
+	for _, e := range in.seen[max(0, len(in.seen)-n):] {
 		fmt.Fprintf(&b, "%T%+v\n", e, e)
 	}
 	return b.String()

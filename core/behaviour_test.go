@@ -278,8 +278,7 @@ func TestAnItemThatRunsElsewhereIsSkipped(t *testing.T) {
 		w := newWitness()
 		a := b.start("a", w, everySecond)
 		b.until("it runs", func() bool { return w.count() >= 4 })
-		b.until("it rests", func() bool { return len(a.job().Running) == 0 })
-		b.set(a, b.path(a, "sharding/3/running"), "somebody")
+		b.create(a, b.path(a, "sharding/3/running"), "somebody")
 		b.until("item 3 is skipped", func() bool { return len(skips(a, core.SkipRunningElsewhere)) >= 2 })
 		b.remove(a, b.path(a, "sharding/3/running"))
 		n := len(skips(a, core.SkipRunningElsewhere))
@@ -349,7 +348,7 @@ func TestForeignNodesAreReportedAndHarmless(t *testing.T) {
 		a.stop(b)
 		c.stop(b)
 		require.Empty(b, w.doubled())
-		told := a.told() + c.told()
+		told := a.told(all) + c.told(all)
 		require.Contains(b, told, "foreign node")
 	})
 }

@@ -37,7 +37,7 @@ CASES = conformance: [0-9]+ cases|served by|^(ok|FAIL|panic:)|--- FAIL
 conformance: ## the other adapters' tests under -race: the suite's case counts, and which server they ran against
 	@$(ZOOKEEPER) $(GO) test -race -count=1 -timeout 20m -v $(ADAPTERS) >conformance.log 2>&1; \
 	status=$$?; grep -E '$(CASES)' conformance.log; \
-	[ $$status -eq 0 ] || tail -n 200 conformance.log; exit $$status
+	[ $$status -eq 0 ] || { grep -E '(rule|saw|contract): |Error: |^panic:' conformance.log | head -n 100; tail -n 200 conformance.log; }; exit $$status
 
 .PHONY: defects
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends

@@ -29,7 +29,7 @@ type store struct{ db *sql.DB }
 // NewStore returns the store in db, which becomes its own: it is closed with it, or
 // when NewStore fails. Tables that db lacks are made.
 func NewStore(ctx context.Context, db *sql.DB) (polled.Store, error) {
-	db.SetMaxOpenConns(1) // writers take turns, and wait here for theirs in order
+	db.SetMaxOpenConns(1) // writers take turns, and wait here for theirs
 	s := &store{db}
 	if err := s.exec(ctx, schema); err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w", errors.Join(err, db.Close()))

@@ -15,6 +15,8 @@ const (
 	shortestTimeout = 100 * time.Millisecond
 	// longestPoll is Config.Poll where that is zero and a quarter of the timeout more.
 	longestPoll = 500 * time.Millisecond
+	// defaultInFlight is Config.MaxInFlight where it is zero.
+	defaultInFlight = 16
 	// pollsInTimeout: some heartbeats in a row may be lost, and the session lives.
 	pollsInTimeout = 4
 )
@@ -38,6 +40,10 @@ type Config struct {
 	// Limits are what one commit of the store may hold. Zero is
 	// registry.PortableLimits, and no field may be less than there.
 	Limits registry.Limits
+	// MaxInFlight is how many reads and commits the store is asked for at once; what
+	// is more waits for its turn, in order. Heartbeats do not wait, and behind the
+	// store, in a pool of connections, they meet no more than these. Zero is 16.
+	MaxInFlight int
 }
 
 // Validate says what is wrong and how to mend it; the error wraps
@@ -57,6 +63,8 @@ func (c Config) Validate() error {
 		problem = fmt.Sprintf("Poll is %v: want at most a quarter of SessionTimeout, %v, or 0", c.Poll, c.SessionTimeout/pollsInTimeout)
 	case c.Limits.MaxOps < least.MaxOps || c.Limits.MaxBytes < least.MaxBytes || c.Limits.MaxValue < least.MaxValue:
 		problem = fmt.Sprintf("Limits is %+v: want at least %+v, or nothing", c.Limits, least)
+	case c.MaxInFlight < 0:
+		problem = fmt.Sprintf("MaxInFlight is %d: want at least 1, or 0 for %d", c.MaxInFlight, defaultInFlight)
 	default:
 		return nil
 	}
@@ -67,5 +75,6 @@ func (c Config) withDefaults() Config {
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, defaultTimeout)
 	c.Poll = cmp.Or(c.Poll, min(c.SessionTimeout/pollsInTimeout, longestPoll))
 	c.Limits = cmp.Or(c.Limits, registry.PortableLimits())
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, defaultInFlight)
 	return c
 }

@@ -60,8 +60,11 @@
 //
 // # Concurrency
 //
-// As package registry says. A session owns one goroutine, and one for each lock it
-// holds; Close joins them. A watcher owns none, a registry neither.
+// As package registry says. Of one registry's reads and commits at most
+// [Config].MaxInFlight are with the store at once, so that many of them cannot keep
+// heartbeats from it, whose session would be lost. A session owns one goroutine, and
+// one for each lock it holds; Close joins them. A watcher owns none, a registry
+// neither.
 //
 // # Errors
 //

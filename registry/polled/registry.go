@@ -21,6 +21,7 @@ type client struct {
 	ctx    context.Context // ends with the registry
 	cancel context.CancelFunc
 	closed func() error
+	turns  chan struct{} // one for each read and commit in flight
 
 	mu       sync.Mutex
 	sessions map[*session]struct{} // not closed yet
@@ -36,6 +37,7 @@ func New(store Store, cfg Config) (registry.Registry, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	c := &client{Config: cfg.withDefaults(), store: store, sessions: map[*session]struct{}{}}
+	c.turns = make(chan struct{}, c.MaxInFlight)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.closed = sync.OnceValue(c.close)
 	join(c)
@@ -49,7 +51,9 @@ func (c *client) Open(ctx context.Context) (registry.Session, error) {
 	defer cancel()
 	var s *session
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		s, err = c.begin(ctx)
+		attempt, cancel := c.attempt(ctx)
+		defer cancel()
+		s, err = c.begin(attempt)
 		return err
 	})
 	if c.ctx.Err() != nil {
@@ -129,9 +133,7 @@ func (c *client) attempt(ctx context.Context) (context.Context, context.CancelFu
 // is refused again.
 func (c *client) retry(ctx context.Context, ask func(context.Context) error) error {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		attempt, cancel := c.attempt(ctx)
-		err := ask(attempt)
-		cancel()
+		err := ask(ctx)
 		if err == nil || errors.Is(err, registry.ErrDenied) || errors.Is(err, registry.ErrInvalid) {
 			return err
 		}

@@ -25,6 +25,7 @@ func TestABadConfigIsRefused(t *testing.T) {
 		"ram: invalid request: polled.Config.SessionTimeout is 10ms: want at least 100ms":                                func(c *polled.Config) { c.SessionTimeout = 10 * time.Millisecond },
 		"ram: invalid request: polled.Config.Poll is 501ms: want at most a quarter of SessionTimeout, 500ms, or 0":       func(c *polled.Config) { c.Poll = 501 * time.Millisecond },
 		"ram: invalid request: polled.Config.Poll is -1ns: want at most":                                                 func(c *polled.Config) { c.Poll = -1 },
+		"ram: invalid request: polled.Config.MaxInFlight is -1: want at least 1, or 0 for 16":                            func(c *polled.Config) { c.MaxInFlight = -1 },
 		"ram: invalid request: polled.Config.Limits is {MaxOps:41 MaxBytes:0 MaxValue:0}: want at least {MaxOps:40":      func(c *polled.Config) { c.Limits.MaxOps = 41 },
 		"ram: invalid request: polled.Config.Limits is {MaxOps:39 MaxBytes:524288 MaxValue:262144}: want at least {MaxO": func(c *polled.Config) { c.Limits = registry.PortableLimits(); c.Limits.MaxOps-- },
 	} {

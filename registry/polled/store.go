@@ -13,7 +13,8 @@ import (
 // up to it: in SQL it is a row that each step locks, not a sequence, which runs
 // ahead. A Store knows no time and starts nothing by itself.
 //
-// All methods are called from many goroutines. Each returns soon after its
+// All methods are called from many goroutines; of reads and commits at most
+// Config.MaxInFlight run at once. Each returns soon after its
 // context has ended, and each but Close says with registry.ErrDenied that the
 // service refuses who asks. Nothing that is passed may be changed, nor kept
 // after the return; what is returned belongs to the caller.

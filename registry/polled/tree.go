@@ -60,8 +60,15 @@ func (s *session) read(ctx context.Context, paths, dirs []string) (map[string]re
 		return nil, err
 	}
 	var found []Node
-	err := s.client.retry(ctx, func(ctx context.Context) (err error) {
-		found, err = s.client.store.Read(ctx, paths, dirs)
+	err := s.client.retry(ctx, func(ctx context.Context) error {
+		done, err := s.turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+		attempt, cancel := s.client.attempt(ctx)
+		defer cancel()
+		found, err = s.client.store.Read(attempt, paths, dirs)
 		return err
 	})
 	if err != nil {
@@ -81,12 +88,33 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 	}
 	asking, cancel := both(ctx, s.ctx)
 	defer cancel()
+	done, err := s.turn(asking)
+	if err != nil {
+		return 0, s.outcome(ctx, ops, err)
+	}
 	rev, err := s.client.store.Commit(asking, s.id, ops)
+	done()
 	s.client.wake(ops) // one of unknown outcome too may have changed something
 	if err != nil {
 		return 0, s.outcome(ctx, ops, err)
 	}
 	return rev, nil
+}
+
+// turn waits until one more request may be in flight, which ends with done. After
+// an error nothing was asked. A wait is no part of an attempt: who gave up his place
+// for a new one could wait for ever.
+func (s *session) turn(ctx context.Context) (done func(), err error) {
+	turns := s.client.turns
+	select {
+	case turns <- struct{}{}:
+		if s.Err() == nil && ctx.Err() == nil { // both may have ended with who made room
+			return func() { <-turns }, nil
+		}
+		<-turns
+	case <-ctx.Done():
+	}
+	return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, cmp.Or(s.Err(), ctx.Err()))
 }
 
 // outcome says what the store's error means for a commit.

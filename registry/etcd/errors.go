@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // A verdict is what a failed request means for its caller.
@@ -102,17 +103,5 @@ const (
 // pause waits before attempt n+1, with jitter; it reports whether ctx still lives.
 func pause(ctx context.Context, n int) bool {
 	d := min(pauseMin<<min(n, 10), pauseMax)
-	return sleep(ctx, d/2+rand.N(d/2))
-}
-
-// sleep reports whether ctx still lives.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return wait.For(ctx, d/2+rand.N(d/2))
 }

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // Reasons why a session ended.
@@ -215,7 +216,7 @@ func await(ctx context.Context, interval time.Duration, failures int) bool {
 	if failures > 0 {
 		return pause(ctx, failures-1)
 	}
-	return sleep(ctx, interval)
+	return wait.For(ctx, interval)
 }
 
 // A pulse is one keep-alive stream. It is kept open, since every new stream

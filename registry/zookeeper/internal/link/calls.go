@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // Get reads a node. With watch its next change or its end is notified. A node that
@@ -75,7 +76,7 @@ func read[T any](ctx context.Context, l *Link, watch bool, op int32, path string
 			return zero, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
 		}
 		last = err
-		if n > 0 && !sleep(ctx, min(time.Duration(n)*time.Millisecond, maxPause)) {
+		if n > 0 && !wait.For(ctx, min(time.Duration(n)*time.Millisecond, maxPause)) {
 			return zero, gaveUp(fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, ctx.Err()), last)
 		}
 	}

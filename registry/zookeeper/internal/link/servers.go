@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 const (
@@ -110,7 +112,7 @@ func (s *servers) pause() time.Duration {
 
 // dial connects to a server within limit.
 func (s *servers) dial(ctx context.Context, server string, limit time.Duration) (net.Conn, error) {
-	if !sleep(ctx, s.pause()) {
+	if !wait.For(ctx, s.pause()) {
 		return nil, ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -165,19 +167,4 @@ func (s *servers) resolve(ctx context.Context, host string) (string, error) {
 	defer s.mu.Unlock()
 	s.lookups++
 	return found[(s.lookups-1)%len(found)], nil
-}
-
-// sleep reports whether ctx still lives.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

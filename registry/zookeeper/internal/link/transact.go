@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // A call is a write that its caller waits for, past the client.
@@ -61,7 +62,7 @@ func (l *Link) Multi(ctx context.Context, requests ...any) ([]zk.MultiResponse, 
 				return l.class(a)
 			}
 		}
-		sleep(ctx, time.Millisecond) // until it is known that the connection has broken
+		wait.For(ctx, time.Millisecond) // until it is known that the connection has broken
 	}
 }
 

@@ -1,0 +1,21 @@
+package wait
+
+import (
+	"context"
+	"time"
+)
+
+// For waits until d has passed or ctx ends, and reports whether ctx still lived.
+func For(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

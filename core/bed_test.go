@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -388,8 +387,6 @@ func (in *instance) stop(b *bed) {
 }
 
 func (in *instance) job() core.JobState { return in.State().Jobs[0] }
-
-const all = math.MaxInt
 
 // told returns the latest n events, a line each.
 func (in *instance) told(n int) string {

@@ -51,9 +51,7 @@ func (c *client) Open(ctx context.Context) (registry.Session, error) {
 	defer cancel()
 	var s *session
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		attempt, cancel := c.attempt(ctx)
-		defer cancel()
-		s, err = c.begin(attempt)
+		s, err = c.begin(ctx)
 		return err
 	})
 	if c.ctx.Err() != nil {
@@ -129,9 +127,17 @@ func (c *client) attempt(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, c.SessionTimeout/2)
 }
 
-// retry repeats what may be repeated until it succeeds or ctx ends. Who is refused
-// is refused again.
+// retry makes attempts at what may be repeated, until one succeeds or ctx ends.
 func (c *client) retry(ctx context.Context, ask func(context.Context) error) error {
+	return c.repeat(ctx, func(ctx context.Context) error {
+		attempt, cancel := c.attempt(ctx)
+		defer cancel()
+		return ask(attempt)
+	})
+}
+
+// repeat is retry for who bounds attempts by himself. Who is refused is refused again.
+func (c *client) repeat(ctx context.Context, ask func(context.Context) error) error {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		err := ask(ctx)
 		if err == nil || errors.Is(err, registry.ErrDenied) || errors.Is(err, registry.ErrInvalid) {

@@ -165,11 +165,7 @@ func (s *session) remove(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	err := s.client.retry(ctx, func(ctx context.Context) error {
-		attempt, cancel := s.client.attempt(ctx)
-		defer cancel()
-		return s.client.store.End(attempt, s.id, AnyBeat)
-	})
+	err := s.client.retry(ctx, func(ctx context.Context) error { return s.client.store.End(ctx, s.id, AnyBeat) })
 	if err != nil {
 		return s.client.wrap("close session "+s.id+": its nodes vanish when it expires", err)
 	}

@@ -14,10 +14,10 @@ import (
 // ahead. A Store knows no time and starts nothing by itself.
 //
 // All methods are called from many goroutines; of reads and commits at most
-// Config.MaxInFlight run at once. Each returns soon after its
-// context has ended, and each but Close says with registry.ErrDenied that the
-// service refuses who asks. Nothing that is passed may be changed, nor kept
-// after the return; what is returned belongs to the caller.
+// Config.MaxInFlight run at once. Each returns soon after its context has ended,
+// and each but Close says with registry.ErrDenied that the service refuses who
+// asks. Nothing that is passed may be changed, nor kept after the return; what is
+// returned belongs to the caller.
 type Store interface {
 	// Begin adds a session with its counter at 1. The id was never used before.
 	// After an error it is not used again: a session that was added all the same

@@ -60,7 +60,7 @@ func (s *session) read(ctx context.Context, paths, dirs []string) (map[string]re
 		return nil, err
 	}
 	var found []Node
-	err := s.client.retry(ctx, func(ctx context.Context) error {
+	err := s.client.repeat(ctx, func(ctx context.Context) error {
 		done, err := s.turn(ctx)
 		if err != nil {
 			return err

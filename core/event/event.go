@@ -1,0 +1,247 @@
+package event
+
+import "time"
+
+// An Event is one of the types of this package. The set is closed.
+type Event interface{ event() }
+
+// Started: the job is registered and fires from now on.
+type Started struct {
+	// Job is the name of the job.
+	Job string
+	// Instance is the id of this instance, new with every registration.
+	Instance string
+}
+
+// Stopped: the job has left the registry here.
+type Stopped struct {
+	// Job is the name of the job.
+	Job string
+	// Instance is the id under which it was registered last, "" if it never was.
+	Instance string
+	// Reason says who or what ended it.
+	Reason StopReason
+	// Err is set with StopFailed.
+	Err error
+}
+
+// StopReason says why a job has left.
+type StopReason string
+
+const (
+	// StopCalled: Scheduler.Stop was called.
+	StopCalled StopReason = "the scheduler was stopped"
+	// StopShutDown: somebody deleted the instance's node in the registry.
+	StopShutDown StopReason = "the instance was shut down from outside"
+	// StopFailed: the job cannot run; Err says why.
+	StopFailed StopReason = "the job cannot run"
+)
+
+// LeaderChanged: another instance leads the job.
+type LeaderChanged struct {
+	// Job is the name of the job.
+	Job string
+	// Leader is the id of the leading instance; "" means that nobody leads.
+	Leader string
+	// Self is set when this instance leads.
+	Self bool
+}
+
+// Resharded is told by the leader after each change of the assignment.
+type Resharded struct {
+	// Job is the name of the job.
+	Job string
+	// Epoch counts the changes of the sharding total count.
+	Epoch int
+	// Total is the sharding total count.
+	Total int
+	// Moves are the items whose owner changed, by item.
+	Moves []Move
+	// Commits is the number of commits it took.
+	Commits int
+	// Took is the time from the look at what is to the last commit.
+	Took time.Duration
+}
+
+// A Move is one item's change of owner.
+type Move struct {
+	// Item is the sharding item.
+	Item int
+	// From and To are instance ids; "" is nobody.
+	From, To string
+}
+
+// ItemsChanged: this instance owns other items than before.
+type ItemsChanged struct {
+	// Job is the name of the job.
+	Job string
+	// Items are all that it owns now, ascending.
+	Items []int
+	// Total is the sharding total count that they belong to.
+	Total int
+}
+
+// FireBegun: items of one fire have begun here.
+type FireBegun struct {
+	// Job is the name of the job.
+	Job string
+	// Epoch and Total are those of the items.
+	Epoch, Total int
+	// Due is the instant at which the schedule wanted the fire.
+	Due time.Time
+	// Items are those that begin together; others of the same fire may follow.
+	Items []int
+	// Late is how much later than due they were handed to their functions.
+	Late time.Duration
+	// MadeUp is set when a later fire is due already: this one is being made up.
+	MadeUp bool
+}
+
+// ItemEnded: the run of an item has ended, and its end is recorded.
+type ItemEnded struct {
+	// Job is the name of the job.
+	Job string
+	// Epoch and Total are those of the item.
+	Epoch, Total int
+	// Item is the sharding item.
+	Item int
+	// Due is the fire that it ran.
+	Due time.Time
+	// Took is how long its function ran.
+	Took time.Duration
+	// Err is what the function returned, or a *core.PanicError; nil is success.
+	Err error
+}
+
+// FireEnded: every item of a fire that had begun here has ended. When further items
+// of the same fire begin afterwards it is told again, for those.
+type FireEnded struct {
+	// Job is the name of the job.
+	Job string
+	// Due is the instant of the fire.
+	Due time.Time
+	// Items are those that ran here, ascending.
+	Items []int
+	// Failed is how many of them returned an error or panicked.
+	Failed int
+	// Took is the time from the first begin to the last recorded end.
+	Took time.Duration
+}
+
+// ItemsSkipped: items did not run at Due, and never will for it.
+type ItemsSkipped struct {
+	// Job is the name of the job.
+	Job string
+	// Epoch is that of the items.
+	Epoch int
+	// Items are those that were skipped, ascending.
+	Items []int
+	// First and Due are the first and the last of the fires it stands for.
+	First, Due time.Time
+	// Count is how many fires it stands for, for each of the items.
+	Count int
+	// Reason says why.
+	Reason SkipReason
+	// Detail may say more, for people.
+	Detail string
+}
+
+// SkipReason says why an item did not run.
+type SkipReason string
+
+const (
+	// SkipRunning: the item's run before was still going on.
+	SkipRunning SkipReason = "the item still ran"
+	// SkipRunningElsewhere: somebody else held the item's running node.
+	SkipRunningElsewhere SkipReason = "the item ran elsewhere"
+	// SkipDisabled: the item or its server was disabled.
+	SkipDisabled SkipReason = "disabled"
+	// SkipDown: no instance was registered.
+	SkipDown SkipReason = "no instance was registered"
+	// SkipMissed: more fires were missed than are made up; the latest ones run.
+	SkipMissed SkipReason = "too many missed fires"
+	// SkipSchedule: the schedule changed while the item was busy under the one before.
+	SkipSchedule SkipReason = "the schedule changed meanwhile"
+)
+
+// ItemCut: a fire began, and its instance's life ended before its end was recorded.
+// Its function may have finished. It is told by the item's next owner.
+type ItemCut struct {
+	// Job is the name of the job.
+	Job string
+	// Epoch is that of the item.
+	Epoch int
+	// Item is the sharding item.
+	Item int
+	// Due is the fire that was cut.
+	Due time.Time
+	// Instance is the id of the instance that died.
+	Instance string
+}
+
+// SessionLost: the registry session ended; running items are cancelled.
+type SessionLost struct {
+	// Err says why; it wraps registry.ErrSessionLost.
+	Err error
+}
+
+// SessionRegained: a new session is open, and jobs register again.
+type SessionRegained struct {
+	// Session is the id of the new session.
+	Session string
+	// Outage is the time from the loss to now.
+	Outage time.Duration
+}
+
+// Waiting: the job, or the scheduler, waits for something.
+type Waiting struct {
+	// Job is the name of the job; "" is the scheduler.
+	Job string
+	// For says in words what is waited for; "" ends the wait.
+	For string
+}
+
+// ConfigChanged: a configuration took effect here.
+type ConfigChanged struct {
+	// Job is the name of the job.
+	Job string
+	// Changes are the fields that changed or, with Adopted, that differ from the
+	// configuration given to Add.
+	Changes []Change
+	// Adopted is set at start, when the registry's configuration won over the local one.
+	Adopted bool
+}
+
+// A Change is one field of a configuration. Values of Props are not shown.
+type Change struct {
+	// Field is the field of core.JobConfig.
+	Field string
+	// Old and New are its values, for people. With Adopted, Old is the local one.
+	Old, New string
+}
+
+// Warning: something is wrong that stops nothing yet.
+type Warning struct {
+	// Job is the name of the job; "" is the scheduler.
+	Job string
+	// Problem says what is wrong and what to do.
+	Problem string
+	// Err is the cause, or nil.
+	Err error
+}
+
+func (Started) event()         {}
+func (Stopped) event()         {}
+func (LeaderChanged) event()   {}
+func (Resharded) event()       {}
+func (ItemsChanged) event()    {}
+func (FireBegun) event()       {}
+func (ItemEnded) event()       {}
+func (FireEnded) event()       {}
+func (ItemsSkipped) event()    {}
+func (ItemCut) event()         {}
+func (SessionLost) event()     {}
+func (SessionRegained) event() {}
+func (Waiting) event()         {}
+func (ConfigChanged) event()   {}
+func (Warning) event()         {}

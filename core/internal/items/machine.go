@@ -125,17 +125,24 @@ func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 	another := m.epoch != l.Epoch
 	m.epoch, m.total, m.held, m.until = l.Epoch, l.Total, l.Held, l.Until
 	changed := false
-	for n, it := range m.items {
-		if _, still := l.Get(n); !still || (another && it.phase == idle) {
-			m.forget(it)
+	for _, n := range m.order {
+		if _, still := l.Get(n); !still {
+			m.forget(m.items[n])
 			changed = true
 		}
 	}
 	for n, rec := range l.All() {
-		if m.items[n] == nil {
-			m.items[n] = m.adopt(n, rec, now)
-			changed = true
+		was := m.items[n]
+		if was != nil && (!another || was.phase != idle) {
+			continue
 		}
+		it := m.adopt(n, rec, now)
+		if was != nil { // another item by the same number
+			m.delays.remove(was)
+			it.known, it.disabled = was.known, was.disabled
+		}
+		m.items[n] = it
+		changed = true
 	}
 	if changed {
 		m.order = m.order[:0]
@@ -378,12 +385,26 @@ func (m *Machine) hand(n int, due time.Time, p phase) *item {
 	return it
 }
 
-// Refused says that a begin was not committed, and what the record says instead.
+// Refused says that a begin, an Account or a Record was not committed, and what the
+// record says instead.
 func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, detail string, now time.Time) []Action {
-	it := m.hand(n, due, beginning)
-	if it == nil {
+	it := m.items[n]
+	switch {
+	case it == nil:
+		return nil
+	case it.phase == accounting:
+		if m.set.Monitor && !rec.Through.IsZero() {
+			it.cursor = rec.Through
+		}
+		m.enter(it, idle) // offered again when the ledger lets it
+		return nil
+	case (it.phase == queued || it.phase == running) && it.due.Equal(due):
+		it.recorded = false // its record was refused: somebody else's is in the way
+		return nil
+	case it.phase != beginning || !it.due.Equal(due):
 		return nil
 	}
+	m.visited++
 	skips := it.skips
 	it.skips = nil
 	m.enter(it, idle)
@@ -544,6 +565,12 @@ func (m *Machine) Epoch() int { return m.epoch }
 
 // Total is the sharding total count of the items.
 func (m *Machine) Total() int { return m.total }
+
+// Delayed reports whether the schedule in force is a fixed delay.
+func (m *Machine) Delayed() bool { return m.set.Delayed }
+
+// IsKnown reports whether it was seen if an operator has disabled the item.
+func (m *Machine) IsKnown(n int) bool { return m.items[n] != nil && m.items[n].known }
 
 // Numbers returns the items in ascending order.
 func (m *Machine) Numbers() []int { return slices.Clone(m.order) }

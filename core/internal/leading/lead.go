@@ -62,6 +62,9 @@ func (l *Leader) reshard(ctx context.Context) error {
 			if err == nil {
 				l.refused = 0
 				l.await(plan)
+				if plan.Base != nil && plan.Base.Assigned {
+					l.Tidy()
+				}
 			}
 			again = plan.Base != nil
 		}
@@ -169,8 +172,12 @@ func (l *Leader) member(id string, led, life, notice registry.Node) (sharding.Me
 // schedule puts the configured schedule in force, where it is not. It reports whether
 // it wrote.
 func (l *Leader) schedule(ctx context.Context, s snapshot) (bool, error) {
-	rule := l.cfg.Facts().Rule
+	f := l.cfg.Facts()
+	rule := f.Rule
 	was, err := layout.UnmarshalSchedule(s.schedule.Value)
+	if f.ZoneOpen && err == nil && was.Zone != "" {
+		rule.Zone = was.Zone
+	}
 	if s.schedule.Exists() && err == nil && was.Rule == rule {
 		return false, nil
 	}

@@ -19,6 +19,8 @@ type Facts struct {
 	Total int
 	// Rule is the schedule that is configured.
 	Rule layout.Rule
+	// ZoneOpen: nobody has chosen the zone in Rule. One that is in force stays.
+	ZoneOpen bool
 	// Monitor and Delayed are as in the configuration.
 	Monitor, Delayed bool
 	// Up is since when the job has had a live instance, as this one has registered it.

@@ -9,18 +9,19 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 )
 
-// A field is a key of a job: its name in the file, the field of core.JobConfig, and
+// A jobKey is a key of a job: its name in the file, the field of core.JobConfig, and
 // how it is read. read reports whether the value could be read.
-type field struct {
+type jobKey struct {
 	key, name string
 	read      func(r *reader, m member, c *core.JobConfig) bool
 }
 
 // fields are in the order of core.JobConfig. Name is the key of the job's block.
-var fields = []field{
+var fields = []jobKey{
 	{"elasticJobClass", "Class", text(func(c *core.JobConfig) *string { return &c.Class })},
 	{"cron", "Cron", text(func(c *core.JobConfig) *string { return &c.Cron })},
 	{"timeZone", "TimeZone", text(func(c *core.JobConfig) *string { return &c.TimeZone })},
@@ -45,10 +46,10 @@ var fields = []field{
 }
 
 // fieldOf finds the key of a field of core.JobConfig.
-func fieldOf(name string) (field, bool) {
-	i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+func fieldOf(name string) (jobKey, bool) {
+	i := slices.IndexFunc(fields, func(f jobKey) bool { return f.name == name })
 	if i < 0 {
-		return field{}, false
+		return jobKey{}, false
 	}
 	return fields[i], true
 }
@@ -112,7 +113,9 @@ func readParams(r *reader, m member, c *core.JobConfig) bool {
 	}
 	params, err := layout.ParseItemParams(s)
 	if err != nil {
-		r.addCause(m.value, m.path, err, "%s", strings.TrimPrefix(err.Error(), "shardingItemParameters "))
+		for _, e := range field.All(err) {
+			r.addCause(m.value, m.path, e, "%s", e.Problem)
+		}
 		return false
 	}
 	c.Params = params
@@ -191,7 +194,7 @@ func (r *reader) jobs(block member) ([]core.JobConfig, places) {
 // job reads the settings of one job. It returns the fields that could not be read.
 func (r *reader) job(block member, c *core.JobConfig, where map[string]member) (unread []string, ok bool) {
 	for _, m := range r.members(block.value, block.path, "write cron and shardingTotalCount on the next lines, indented") {
-		i := slices.IndexFunc(fields, func(f field) bool { return f.key == m.key.Value })
+		i := slices.IndexFunc(fields, func(f jobKey) bool { return f.key == m.key.Value })
 		if i < 0 {
 			unread = append(unread, r.unknownField(m)...)
 			continue

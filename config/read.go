@@ -200,9 +200,6 @@ func (p places) at(job, field string) (m member, given bool) {
 func (p places) problem(file string, e *core.ConfigError) *FieldError {
 	m, given := p.at(e.Job, e.Field)
 	text := e.Problem
-	for _, prefix := range []string{"cron: ", "timeZone: ", "jobName ", "shardingItemParameters "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
 	switch {
 	case given:
 	case e.Field == "Cron":

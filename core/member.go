@@ -201,7 +201,7 @@ func (m *member) register(ctx context.Context) error {
 	if m.id.Life == "" {
 		id, err := layout.NewInstanceID(s.opts.ip, s.opts.name)
 		if err != nil {
-			return &ConfigError{Job: m.name(), Field: "instance", Problem: err.Error(), Err: err}
+			return named(m.name(), err)
 		}
 		m.mu.Lock()
 		m.id = id // kept over attempts: an uncertain one is settled by the next
@@ -210,7 +210,7 @@ func (m *member) register(ctx context.Context) error {
 	id := m.id.String()
 	value, err := layout.MarshalInstance(m.id)
 	if err != nil {
-		return &ConfigError{Job: m.name(), Field: "instance", Problem: err.Error(), Err: err}
+		return named(m.name(), err)
 	}
 	m.mu.Lock()
 	note, err := json.Marshal(lifeNote{Up: m.up()})

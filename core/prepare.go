@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -76,7 +77,7 @@ func (m *member) setUp(node registry.Node) ([]registry.Op, error) {
 	if !node.Exists() {
 		text, err := layout.MarshalConfig(local)
 		if err != nil {
-			return nil, &ConfigError{Job: m.name(), Field: "configuration", Problem: err.Error(), Err: err}
+			return nil, named(m.name(), err)
 		}
 		return []registry.Op{registry.Create(m.path.Config(), text)}, nil
 	}
@@ -87,12 +88,14 @@ func (m *member) setUp(node registry.Node) ([]registry.Op, error) {
 		}
 		text, err := layout.MarshalConfig(local)
 		if err != nil {
-			return nil, &ConfigError{Job: m.name(), Field: "configuration", Problem: err.Error(), Err: err}
+			return nil, named(m.name(), err)
 		}
 		return []registry.Op{registry.Set(m.path.Config(), text, node.Version)}, nil
 	}
 	if err != nil {
-		return nil, &ConfigError{Job: m.name(), Field: m.path.Config(), Problem: err.Error() + "; repair the node, or start once with Overwrite", Err: err}
+		return nil, field.Adapt(err, func(e *field.Error) {
+			e.Job, e.File, e.Problem = m.name(), m.path.Config(), e.Problem+"; repair the node, or start once with Overwrite"
+		})
 	}
 	set, err := parse(m.name(), stored)
 	if err != nil {

@@ -121,7 +121,7 @@ func (s *Scheduler) validate(work Job, cfg JobConfig) error {
 		return &ConfigError{Job: cfg.Name, Field: "Job", Problem: "is nil; give the function that does the work"}
 	}
 	if _, err := layout.New(s.reg.Namespace(), cfg.Name); err != nil {
-		return &ConfigError{Job: cfg.Name, Field: "Name", Problem: err.Error(), Err: err}
+		return named(cfg.Name, err)
 	}
 	if cfg.Concurrency < 0 {
 		return &ConfigError{Job: cfg.Name, Field: "Concurrency", Problem: fmt.Sprintf("%d is negative; give 0 for the default, or at least 1", cfg.Concurrency)}

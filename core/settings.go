@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/schedule"
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/strategy"
 )
@@ -37,7 +37,7 @@ type settings struct {
 func store(cfg JobConfig) (layout.Config, error) {
 	params, err := layout.FormatItemParams(cfg.Params)
 	if err != nil {
-		return layout.Config{}, &ConfigError{Job: cfg.Name, Field: "Params", Problem: err.Error(), Err: err}
+		return layout.Config{}, named(cfg.Name, err)
 	}
 	for n := range cfg.Params {
 		if n < 0 || n >= cfg.Shards {
@@ -65,6 +65,16 @@ func store(cfg JobConfig) (layout.Config, error) {
 	return c, nil
 }
 
+// named tells errors of the registry's fields with the names of JobConfig's.
+func named(job string, err error) error {
+	return field.Adapt(err, func(e *field.Error) {
+		e.Job = job
+		e.Field = cmp.Or(map[string]string{
+			"cron": "Cron", "timeZone": "TimeZone", "jobName": "Name", "shardingItemParameters": "Params", "shardingTotalCount": "Shards",
+		}[e.Field], e.Field)
+	})
+}
+
 // wholeUnits stores the durations that the registry holds as whole numbers.
 func wholeUnits(cfg JobConfig, c *layout.Config) error {
 	if cfg.MaxTimeDiff != 0 {
@@ -87,8 +97,8 @@ func wholeUnits(cfg JobConfig, c *layout.Config) error {
 
 // parse checks a stored configuration and makes it ready.
 func parse(job string, c layout.Config) (settings, error) {
-	wrong := func(field, problem string, err error) (settings, error) {
-		return settings{}, &ConfigError{Job: job, Field: field, Problem: problem, Err: err}
+	wrong := func(name, problem string, err error) (settings, error) {
+		return settings{}, &ConfigError{Job: job, Field: name, Problem: problem, Err: err}
 	}
 	s := settings{stored: c}
 	if c.ShardingTotalCount <= 0 {
@@ -109,11 +119,7 @@ func parse(job string, c layout.Config) (settings, error) {
 		return wrong("Overlap", err.Error(), nil)
 	}
 	if s.schedule, err = schedule.Parse(sc); err != nil {
-		field := "Cron"
-		if p := (*schedule.ParseError)(nil); errors.As(err, &p) && p.Field == "timeZone" {
-			field = "TimeZone"
-		}
-		return wrong(field, err.Error(), err)
+		return settings{}, named(job, err)
 	}
 	if _, fixed := s.schedule.Delay(); fixed && c.ShardingTotalCount > maxDelayed {
 		return wrong("Shards", fmt.Sprintf("the sharding total count is %d; with a fixed delay at most %d are possible", c.ShardingTotalCount, maxDelayed), nil)
@@ -122,7 +128,7 @@ func parse(job string, c layout.Config) (settings, error) {
 		return wrong("Strategy", err.Error(), err)
 	}
 	if s.params, err = layout.ParseItemParams(c.ShardingItemParameters); err != nil {
-		return wrong("Params", err.Error(), err)
+		return settings{}, named(job, err)
 	}
 	if c.ReconcileIntervalMinutes > 0 {
 		s.reconcile = time.Duration(c.ReconcileIntervalMinutes) * time.Minute

@@ -1,11 +1,12 @@
 package layout
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 const (
@@ -68,17 +69,17 @@ func (w *yamlWriter) verbatim(key, text string) {
 
 // check refuses what YAML text cannot hold or would change: Java writes the
 // first as base64 and reads the second back as something else.
-func (w *yamlWriter) check(field, value string) {
+func (w *yamlWriter) check(key, value string) {
 	if w.err != nil {
 		return
 	}
 	if !utf8.ValidString(value) {
-		w.err = &FieldError{Field: field, Problem: "is not UTF-8; encode it"}
+		w.err = &field.Error{Field: key, Problem: "is not UTF-8; encode it"}
 		return
 	}
 	for _, r := range value {
 		if !printable(r) {
-			w.err = &FieldError{Field: field, Problem: fmt.Sprintf("holds the character %U, which YAML cannot hold; remove it", r)}
+			w.err = field.Errorf(key, "holds the character %U, which YAML cannot hold; remove it", r)
 			return
 		}
 	}
@@ -94,10 +95,10 @@ func printable(r rune) bool {
 	return r >= 0xa0
 }
 
-func (w *yamlWriter) checkKey(field, key string) {
-	w.check(field, key)
+func (w *yamlWriter) checkKey(parent, key string) {
+	w.check(parent, key)
 	if w.err == nil && (key == "" || strings.Contains(key, "\n") || len(utf16.Encode([]rune(key))) > maxKey) {
-		w.err = &FieldError{Field: field, Problem: fmt.Sprintf("has the key %s, want one line of 1 to %d characters", clip(key), maxKey)}
+		w.err = field.Errorf(parent, "has the key %s, want one line of 1 to %d characters", clip(key), maxKey)
 	}
 }
 

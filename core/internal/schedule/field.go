@@ -51,7 +51,7 @@ func (f *field) parse(text string, d *days, add func(int)) error {
 	}
 	for part := range strings.SplitSeq(strings.ToUpper(text), ",") {
 		if part == "" {
-			return f.fault(text, "an entry of the list is empty")
+			return f.fault("an entry of the list is empty")
 		}
 		done, err := f.parseSpecial(part, text, d)
 		if err == nil && !done {
@@ -64,9 +64,9 @@ func (f *field) parse(text string, d *days, add func(int)) error {
 	return nil
 }
 
-// fault says what is wrong with text, which is this field.
-func (f *field) fault(text, format string, args ...any) error {
-	return faultf(f.name, text, "may hold "+f.holds, "%s", fmt.Sprintf(format, args...))
+// fault says what is wrong with this field of an expression.
+func (f *field) fault(format string, args ...any) error {
+	return faultf(cronField, "may hold "+f.holds, "%s: %s", f.name, fmt.Sprintf(format, args...))
 }
 
 // parsePlain reads [*|a|a-b][/step].
@@ -76,7 +76,7 @@ func (f *field) parsePlain(part, text string, add func(int)) error {
 	if stepped {
 		var ok bool
 		if step, ok = number(stepText); !ok || step > f.step {
-			return f.fault(text, "step %s is not in 1-%d", shown(stepText), f.step)
+			return f.fault("step %s is not in 1-%d", shown(stepText), f.step)
 		}
 	}
 	lowText, highText, ranged := strings.Cut(base, "-")
@@ -97,7 +97,7 @@ func (f *field) parsePlain(part, text string, add func(int)) error {
 	}
 	if step == 0 {
 		if ranged {
-			return f.fault(text, "step 0 of a range means nothing")
+			return f.fault("step 0 of a range means nothing")
 		}
 		step = 1
 	}
@@ -108,7 +108,7 @@ func (f *field) parsePlain(part, text string, add func(int)) error {
 func (f *field) addRange(low, high, step int, text string, add func(int)) error {
 	if high < low {
 		if f.index == year {
-			return f.fault(text, "%d-%d ends before it starts", low, high)
+			return f.fault("%d-%d ends before it starts", low, high)
 		}
 		high += f.max - f.min + 1
 	}
@@ -127,7 +127,7 @@ func (f *field) value(s, text string) (int, error) {
 	}
 	v, ok := number(s)
 	if !ok || v < f.min || v > f.max {
-		return 0, f.fault(text, "%s is not in %d-%d", shown(s), f.min, f.max)
+		return 0, f.fault("%s is not in %d-%d", shown(s), f.min, f.max)
 	}
 	return v, nil
 }
@@ -151,7 +151,7 @@ func (f *field) parseMonthDay(part, text string, d *days) (bool, error) {
 		if rest != "" {
 			var ok bool
 			if before, ok = number(strings.TrimPrefix(rest, "-")); !ok || rest[0] != '-' || before > 30 {
-				return false, f.fault(text, "%s is not L, LW, or L-n with n in 0-30", shown(part))
+				return false, f.fault("%s is not L, LW, or L-n with n in 0-30", shown(part))
 			}
 		}
 		if weekday {
@@ -167,7 +167,7 @@ func (f *field) parseMonthDay(part, text string, d *days) (bool, error) {
 	}
 	v, ok := number(s)
 	if !ok || v < f.min || v > f.max {
-		return false, f.fault(text, "%s before W is not one day of 1-31", shown(s))
+		return false, f.fault("%s before W is not one day of 1-31", shown(s))
 	}
 	d.nearest |= 1 << v
 	return true, nil
@@ -191,7 +191,7 @@ func (f *field) parseWeekDay(part, text string, d *days) (bool, error) {
 	}
 	n, ok := number(nthText)
 	if !ok || n < 1 || n > 5 {
-		return true, f.fault(text, "%s after # is not in 1-5", shown(nthText))
+		return true, f.fault("%s after # is not in 1-5", shown(nthText))
 	}
 	v, err := f.value(s, text)
 	if err == nil {

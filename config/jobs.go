@@ -28,10 +28,10 @@ var fields = []jobKey{
 	{"gap", "Gap", text(func(c *core.JobConfig) *string { return &c.Gap })},
 	{"overlap", "Overlap", text(func(c *core.JobConfig) *string { return &c.Overlap })},
 	{"shardingTotalCount", "Shards", number(func(c *core.JobConfig) *int { return &c.Shards })},
-	{"shardingItemParameters", "Params", readParams},
-	{"jobParameter", "Param", text(func(c *core.JobConfig) *string { return &c.Param })},
-	{"monitorExecution", "MonitorOff", inverted(func(c *core.JobConfig) *bool { return &c.MonitorOff })},
-	{"misfire", "MisfireOff", inverted(func(c *core.JobConfig) *bool { return &c.MisfireOff })},
+	{"shardingItemParameters", "ItemParams", readParams},
+	{"jobParameter", "JobParam", text(func(c *core.JobConfig) *string { return &c.JobParam })},
+	{"monitorExecution", "Monitor", either(core.MonitorOn, core.MonitorOff, func(c *core.JobConfig) *core.Monitor { return &c.Monitor })},
+	{"misfire", "Misfire", either(core.MisfireOnce, core.MisfireSkip, func(c *core.JobConfig) *core.Misfire { return &c.Misfire })},
 	{"failover", "Failover", flag(func(c *core.JobConfig) *bool { return &c.Failover })},
 	{"maxTimeDiff", "MaxTimeDiff", readTimeDiff},
 	{"reconcileInterval", "ReconcileInterval", readReconcile},
@@ -75,11 +75,14 @@ func flag(at func(*core.JobConfig) *bool) func(*reader, member, *core.JobConfig)
 	}
 }
 
-// inverted is a flag that is on unless it is set to false.
-func inverted(off func(*core.JobConfig) *bool) func(*reader, member, *core.JobConfig) bool {
+// either is a choice that ElasticJob writes as true or false.
+func either[T any](yes, no T, at func(*core.JobConfig) *T) func(*reader, member, *core.JobConfig) bool {
 	return func(r *reader, m member, c *core.JobConfig) bool {
 		on, ok := r.bool(m)
-		*off(c) = !on
+		*at(c) = yes
+		if ok && !on {
+			*at(c) = no
+		}
 		return ok
 	}
 }
@@ -118,22 +121,22 @@ func readParams(r *reader, m member, c *core.JobConfig) bool {
 		}
 		return false
 	}
-	c.Params = params
+	c.ItemParams = params
 	return true
 }
 
 func readParamMapping(r *reader, m member, c *core.JobConfig) bool {
-	c.Params = map[int]string{}
+	c.ItemParams = map[int]string{}
 	ok := true
 	for _, p := range r.members(m.value, m.path, "") {
 		item, isItem := r.int(member{key: p.key, value: p.key, path: p.path})
 		value, isText := r.text(p)
 		ok = ok && isItem && isText
-		if _, twice := c.Params[item]; isItem && twice {
+		if _, twice := c.ItemParams[item]; isItem && twice {
 			r.add(p.key, p.path, "gives item %d twice; leave one", item)
 			ok = false
 		}
-		c.Params[item] = value
+		c.ItemParams[item] = value
 	}
 	return ok
 }
@@ -152,7 +155,8 @@ var jobWords = map[string]string{
 	"shards": "shardingTotalCount", "shardcount": "shardingTotalCount", "total": "shardingTotalCount",
 	"params": "shardingItemParameters", "itemparameters": "shardingItemParameters", "shardingparameters": "shardingItemParameters",
 	"param": "jobParameter", "parameter": "jobParameter",
-	"monitor": "monitorExecution", "monitoroff": "monitorExecution: false", "misfireoff": "misfire: false",
+	"itemparams": "shardingItemParameters", "jobparam": "jobParameter",
+	"monitor": "monitorExecution", "monitoroff": "monitorExecution: false", "misfireoff": "misfire: false", "misfireskip": "misfire: false",
 	"strategy": "jobShardingStrategyType", "shardingstrategy": "jobShardingStrategyType", "jobshardingstrategyclass": "jobShardingStrategyType",
 	"class": "elasticJobClass", "jobclass": "elasticJobClass", "jobtype": "elasticJobClass", "elasticjobtype": "elasticJobClass",
 	"schedule": "cron", "tz": "timeZone", "zone": "timeZone",

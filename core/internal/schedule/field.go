@@ -53,9 +53,9 @@ func (f *field) parse(text string, d *days, add func(int)) error {
 		if part == "" {
 			return f.fault("an entry of the list is empty")
 		}
-		done, err := f.parseSpecial(part, text, d)
+		done, err := f.parseSpecial(part, d)
 		if err == nil && !done {
-			err = f.parsePlain(part, text, add)
+			err = f.parsePlain(part, add)
 		}
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func (f *field) fault(format string, args ...any) error {
 }
 
 // parsePlain reads [*|a|a-b][/step].
-func (f *field) parsePlain(part, text string, add func(int)) error {
+func (f *field) parsePlain(part string, add func(int)) error {
 	base, stepText, stepped := strings.Cut(part, "/")
 	step := 1
 	if stepped {
@@ -83,12 +83,12 @@ func (f *field) parsePlain(part, text string, add func(int)) error {
 	low, high := f.min, f.max
 	if base != "*" && (base != "" || !stepped) {
 		var err error
-		if low, err = f.value(lowText, text); err != nil {
+		if low, err = f.value(lowText); err != nil {
 			return err
 		}
 		switch {
 		case ranged:
-			if high, err = f.value(highText, text); err != nil {
+			if high, err = f.value(highText); err != nil {
 				return err
 			}
 		case !stepped || step == 0:
@@ -101,11 +101,11 @@ func (f *field) parsePlain(part, text string, add func(int)) error {
 		}
 		step = 1
 	}
-	return f.addRange(low, high, step, text, add)
+	return f.addRange(low, high, step, add)
 }
 
 // addRange wraps around where the end lies before the start: 22-2 is 22, 23, 0, 1, 2.
-func (f *field) addRange(low, high, step int, text string, add func(int)) error {
+func (f *field) addRange(low, high, step int, add func(int)) error {
 	if high < low {
 		if f.index == year {
 			return f.fault("%d-%d ends before it starts", low, high)
@@ -119,7 +119,7 @@ func (f *field) addRange(low, high, step int, text string, add func(int)) error 
 }
 
 // value reads a number within bounds or a name.
-func (f *field) value(s, text string) (int, error) {
+func (f *field) value(s string) (int, error) {
 	for i, name := range f.names {
 		if s == name {
 			return f.min + i, nil
@@ -134,17 +134,17 @@ func (f *field) value(s, text string) (int, error) {
 
 // parseSpecial reads L, L-n, LW, L-nW and nW of the month, L, dL and d#n of the
 // week. done is false for anything else.
-func (f *field) parseSpecial(part, text string, d *days) (done bool, err error) {
+func (f *field) parseSpecial(part string, d *days) (done bool, err error) {
 	switch f.index {
 	case dayOfMonth:
-		return f.parseMonthDay(part, text, d)
+		return f.parseMonthDay(part, d)
 	case dayOfWeek:
-		return f.parseWeekDay(part, text, d)
+		return f.parseWeekDay(part, d)
 	}
 	return false, nil
 }
 
-func (f *field) parseMonthDay(part, text string, d *days) (bool, error) {
+func (f *field) parseMonthDay(part string, d *days) (bool, error) {
 	if rest, last := strings.CutPrefix(part, "L"); last {
 		rest, weekday := strings.CutSuffix(rest, "W")
 		before := 0
@@ -173,13 +173,13 @@ func (f *field) parseMonthDay(part, text string, d *days) (bool, error) {
 	return true, nil
 }
 
-func (f *field) parseWeekDay(part, text string, d *days) (bool, error) {
+func (f *field) parseWeekDay(part string, d *days) (bool, error) {
 	if part == "L" {
 		d.dow |= 1 << 6 // Quartz: a lone L is 7, every Saturday
 		return true, nil
 	}
 	if s, last := strings.CutSuffix(part, "L"); last {
-		v, err := f.value(s, text)
+		v, err := f.value(s)
 		if err == nil {
 			d.lastDow |= 1 << (v - 1)
 		}
@@ -193,7 +193,7 @@ func (f *field) parseWeekDay(part, text string, d *days) (bool, error) {
 	if !ok || n < 1 || n > 5 {
 		return true, f.fault("%s after # is not in 1-5", shown(nthText))
 	}
-	v, err := f.value(s, text)
+	v, err := f.value(s)
 	if err == nil {
 		d.nth[n-1] |= 1 << (v - 1)
 	}

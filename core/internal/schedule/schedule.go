@@ -129,3 +129,9 @@ func (s *Schedule) String() string { return s.text }
 
 // Location returns the zone in which the expression is read; never nil.
 func (s *Schedule) Location() *time.Location { return s.zone.loc }
+
+// ReadsClock reports whether the schedule depends on the zone: rates and delays do not.
+func (s *Schedule) ReadsClock() bool {
+	_, ok := s.plan.(*cronPlan)
+	return ok
+}

@@ -109,7 +109,7 @@ func TestAChangedCronAndParameterTakeEffect(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
 		cfg := everySecond
-		cfg.Cron, cfg.Param = "0 0 0 1 1 ? 2099", "before"
+		cfg.Cron, cfg.JobParam = "0 0 0 1 1 ? 2099", "before"
 		a := b.start("a", w, cfg)
 		b.until("it has its items", func() bool { return settled(4, a) })
 		b.setConfig(a, "jobParameter: before", "jobParameter: after")
@@ -248,12 +248,12 @@ func TestTwoConfigurationsOfOneName(t *testing.T) {
 		w := newWitness()
 		a := b.start("a", w, everySecond)
 		other := everySecond
-		other.Shards, other.Param = 9, "other"
+		other.Shards, other.JobParam = 9, "other"
 		c := b.start("c", w, other)
 		b.until("the registry's won", func() bool { return settled(4, a, c) })
 		adopted := of[core.ConfigChanged](c)
 		require.Len(b, adopted, 1)
-		require.Equal(b, []string{"JobParameter", "ShardingTotalCount"}, adopted[0].Fields)
+		require.Equal(b, []string{"Shards", "JobParam"}, adopted[0].Fields)
 		require.True(b, adopted[0].Adopted)
 		other.Overwrite = true
 		d := b.start("d", w, other)
@@ -314,7 +314,7 @@ func TestFixedDelayCountsFromTheEnd(t *testing.T) {
 func TestMonitoringOffRunsWithoutARecord(t *testing.T) {
 	onEach(t, func(b *bed) {
 		cfg := everySecond
-		cfg.MonitorOff = true
+		cfg.Monitor = core.MonitorOff
 		w := newWitness()
 		a := b.start("a", w, cfg)
 		b.until("settled", func() bool { return settled(4, a) && w.count() >= 4 })
@@ -416,8 +416,9 @@ func TestAClockThatJumpsAnHourForwardAndBack(t *testing.T) {
 
 func TestStateAnswersWithoutARequest(t *testing.T) {
 	onEach(t, func(b *bed) {
-		a := b.start("a", newWitness(), core.JobConfig{Name: "rare", Cron: "0 0 0 30 2 ?", Shards: 2})
-		b.until("settled", func() bool { return settled(2, a) })
+		a := b.start("a", newWitness(), core.JobConfig{Name: "rare", Cron: "0 0 0 1 1 ? 2099", Shards: 2})
+		b.set(a, b.path(a, "config"), "jobName: rare\ncron: 0 0 0 30 2 ?\nshardingTotalCount: 2\nmonitorExecution: true\nmisfire: true\n")
+		b.until("settled", func() bool { return settled(2, a) && a.job().Never })
 		calls := a.gate.calls.Load()
 		st := a.job()
 		require.True(b, st.Never)

@@ -6,7 +6,7 @@ import "time"
 func (m *member) tickDelayed() {
 	now := m.now()
 	m.ticked = now
-	d, _ := m.set.schedule.Delay()
+	d, _ := m.set.Schedule.Delay()
 	var disabled []int
 	for _, n := range m.numbers() {
 		it := m.items[n]
@@ -33,7 +33,7 @@ func (m *member) tickDelayed() {
 
 // armDelayed sets the alarm to the first item whose delay ends.
 func (m *member) armDelayed() {
-	d, _ := m.set.schedule.Delay()
+	d, _ := m.set.Schedule.Delay()
 	var first time.Time
 	for _, it := range m.items {
 		if it.phase != itemIdle || !it.known || m.held(it) || it.through.IsZero() {

@@ -12,7 +12,7 @@ import (
 // giveBack undoes a begin that is recorded, so that who owns the item next makes the fire up.
 func (m *member) giveBack(it *item) {
 	it.phase = itemEnding
-	if m.rec != nil && m.set.stored.MonitorExecution {
+	if m.rec != nil && m.set.Monitor {
 		m.rec.End(it.number, it.due, it.due.Add(-time.Nanosecond))
 	} else {
 		it.phase = itemIdle
@@ -22,7 +22,7 @@ func (m *member) giveBack(it *item) {
 // launchOf is the run of one item.
 func (m *member) launchOf(n int, due time.Time, fence registry.Revision) launch {
 	shard := Shard{
-		Job: m.name(), Item: n, Total: m.total, Param: m.set.params[n], JobParam: m.set.stored.JobParameter,
+		Job: m.name(), Item: n, Total: m.total, Param: m.set.ItemParams[n], JobParam: m.set.Stored.JobParameter,
 		Due: due, Instance: m.id.String(), Fence: fence,
 	}
 	ctx := m.ctx
@@ -86,12 +86,12 @@ func (m *member) end(it *item) {
 	if len(it.backlog) > 0 {
 		through = it.due
 	}
-	if _, fixed := m.set.schedule.Delay(); fixed {
+	if _, fixed := m.set.Schedule.Delay(); fixed {
 		through = m.now()
 		it.through = through
 	}
 	it.phase = itemEnding
-	if m.set.stored.MonitorExecution && m.rec != nil {
+	if m.set.Monitor && m.rec != nil {
 		m.rec.End(it.number, it.due, through)
 		return
 	}
@@ -102,7 +102,7 @@ func (m *member) end(it *item) {
 // rest makes the item idle again.
 func (m *member) rest(it *item) {
 	it.phase, it.late = itemIdle, false
-	if _, fixed := m.set.schedule.Delay(); fixed {
+	if _, fixed := m.set.Schedule.Delay(); fixed {
 		m.armDelayed()
 	}
 }

@@ -29,7 +29,7 @@ func ExampleRun() {
 		return nil
 	})
 	err = core.Run(ctx, reg, hello, core.JobConfig{
-		Name: "hello", Cron: "@every 50ms", Shards: 1, Params: map[int]string{0: "north"},
+		Name: "hello", Cron: "@every 50ms", Shards: 1, ItemParams: map[int]string{0: "north"},
 	})
 	fmt.Println(err)
 	// Output:
@@ -66,7 +66,7 @@ func ExampleScheduler() {
 	fmt.Println(len(one.Items)+len(other.Items), "items")
 	fmt.Println(sched.Stop(ctx))
 	// Output:
-	// core: job "bad": Cron: cron: has 5 fields, Quartz has 6, seconds first, or 7 with the year; write 0 0 2 * * ?
+	// job "bad": Cron: has 5 fields, Quartz has 6, seconds first, or 7 with the year; write 0 0 2 * * ?
 	// 6 items
 	// <nil>
 }

@@ -54,7 +54,7 @@ func (m *member) tick(due time.Time) {
 	if !m.firing || m.stopping {
 		return
 	}
-	if _, fixed := m.set.schedule.Delay(); fixed {
+	if _, fixed := m.set.Schedule.Delay(); fixed {
 		m.tickDelayed()
 		return
 	}
@@ -79,11 +79,11 @@ func (m *member) arm(t time.Time) {
 	if m.stopping || !m.firing {
 		return
 	}
-	if _, fixed := m.set.schedule.Delay(); fixed {
+	if _, fixed := m.set.Schedule.Delay(); fixed {
 		m.armDelayed()
 		return
 	}
-	next, ok := m.set.schedule.Next(t)
+	next, ok := m.set.Schedule.Next(t)
 	m.next, m.never = next, !ok
 	if ok {
 		m.alarm.Set(next)
@@ -126,7 +126,7 @@ func (m *member) skip(items []int, due time.Time, why SkipReason, detail string)
 
 // account records skipped fires of items that do not run, where there is a record.
 func (m *member) account(items []int, through time.Time) {
-	if len(items) > 0 && m.set.stored.MonitorExecution && m.rec != nil {
+	if len(items) > 0 && m.set.Monitor && m.rec != nil {
 		m.rec.Account(items, through)
 	}
 }
@@ -144,7 +144,7 @@ func (m *member) enqueue(it *item, due time.Time) {
 }
 
 // held reports whether the item begins nothing for now.
-func (m *member) held(it *item) bool { return it.leaving || m.total != m.set.stored.ShardingTotalCount }
+func (m *member) held(it *item) bool { return it.leaving || m.total != m.set.Stored.ShardingTotalCount }
 
 // launch begins the first fire in the backlog of every idle item.
 func (m *member) launch() {
@@ -170,7 +170,7 @@ func (m *member) launch() {
 	slices.SortFunc(order, time.Time.Compare)
 	for _, due := range order {
 		items := groups[due.UnixNano()]
-		if m.set.stored.MonitorExecution {
+		if m.set.Monitor {
 			m.rec.Begin(due, items)
 		} else {
 			m.begin(due, items, 0)

@@ -146,7 +146,7 @@ func (m *member) view(ctx context.Context) (v sharding.View, notified map[string
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v = sharding.View{Total: m.set.stored.ShardingTotalCount, Up: m.lives[m.id.String()].Up, Assign: m.assign(m.set.strategy)}
+	v = sharding.View{Total: m.set.Stored.ShardingTotalCount, Up: m.lives[m.id.String()].Up, Assign: m.assign(m.set.Strategy)}
 	notified = map[string]bool{}
 	for i, id := range ids {
 		notified[id] = nodes[3*i+2].Exists()
@@ -191,7 +191,7 @@ func (m *member) report(p *sharding.Plan, v sharding.View, done Resharded) {
 		}
 	}
 	m.mu.Lock()
-	sched := m.set.schedule
+	sched := m.set.Schedule
 	m.mu.Unlock()
 	if _, fixed := sched.Delay(); fixed {
 		return
@@ -262,7 +262,7 @@ func (m *member) tidyItems(ctx context.Context) error {
 		return err
 	}
 	m.mu.Lock()
-	total, waiting := m.set.stored.ShardingTotalCount, len(m.waitFor) > 0
+	total, waiting := m.set.Stored.ShardingTotalCount, len(m.waitFor) > 0
 	m.tidy = m.tidy || waiting
 	m.mu.Unlock()
 	if waiting {

@@ -12,6 +12,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/core/internal/ledger"
+	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -32,8 +33,9 @@ type member struct {
 	rec   *execution.Recorder
 
 	mu       sync.Mutex
-	set      settings
-	stored   registry.Node // config, as last seen
+	set      settings.Settings
+	stored   registry.Node     // config, as last seen
+	adopted  settings.Settings // as prepared; of the task alone
 	unsynced int
 	stage    stage
 	dead     error // this registration is over; the next one follows
@@ -201,7 +203,7 @@ func (m *member) register(ctx context.Context) error {
 	if m.id.Life == "" {
 		id, err := layout.NewInstanceID(s.opts.ip, s.opts.name)
 		if err != nil {
-			return &ConfigError{Job: m.name(), Field: "instance", Problem: err.Error(), Err: err}
+			return settings.Named(m.name(), err)
 		}
 		m.mu.Lock()
 		m.id = id // kept over attempts: an uncertain one is settled by the next
@@ -210,12 +212,12 @@ func (m *member) register(ctx context.Context) error {
 	id := m.id.String()
 	value, err := layout.MarshalInstance(m.id)
 	if err != nil {
-		return &ConfigError{Job: m.name(), Field: "instance", Problem: err.Error(), Err: err}
+		return settings.Named(m.name(), err)
 	}
 	m.mu.Lock()
 	note, err := json.Marshal(lifeNote{Up: m.up()})
 	server, known := m.servers[m.id.IP]
-	disable := m.set.stored.Disabled
+	disable := m.set.Stored.Disabled
 	m.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("core: life: %w", err)
@@ -297,8 +299,8 @@ func (m *member) open(node registry.Node) {
 	if m.never {
 		m.warn("the schedule never fires again", nil)
 	}
-	if m.set.reconcile > 0 {
-		m.check.Set(m.now().Add(m.set.reconcile))
+	if m.set.Reconcile > 0 {
+		m.check.Set(m.now().Add(m.set.Reconcile))
 	}
 	m.job.enter(PhaseRunning, nil)
 	m.emit(Started{Job: m.name(), Instance: m.id.String()})
@@ -309,7 +311,7 @@ func (m *member) open(node registry.Node) {
 func (m *member) reconcile(due time.Time) {
 	m.mu.Lock()
 	m.reshard, m.tidy = true, true
-	every := m.set.reconcile
+	every := m.set.Reconcile
 	m.mu.Unlock()
 	if every > 0 {
 		m.check.Set(due.Add(every))

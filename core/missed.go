@@ -23,12 +23,12 @@ const countLimit = 100_000
 // between returns the fires after one instant up to another.
 func (m *member) between(after, upTo time.Time) (f missed) {
 	for t := after; ; {
-		next, ok := m.set.schedule.Next(t)
+		next, ok := m.set.Schedule.Next(t)
 		if !ok || next.After(upTo) {
 			return f
 		}
 		if f.dropped == countLimit {
-			if last, ok := m.set.schedule.Prev(upTo.Add(1), next); ok {
+			if last, ok := m.set.Schedule.Prev(upTo.Add(1), next); ok {
 				next = last
 			}
 		}
@@ -64,7 +64,7 @@ func (m *member) catchUp(it *item) {
 	if it.through.IsZero() {
 		it.through = m.ticked
 	}
-	if _, fixed := m.set.schedule.Delay(); fixed {
+	if _, fixed := m.set.Schedule.Delay(); fixed {
 		m.armDelayed()
 		return
 	}

@@ -3,6 +3,8 @@ package core
 import (
 	"log/slog"
 	"time"
+
+	"github.com/elasticron/elasticron/strategy"
 )
 
 // An Option changes how a Scheduler behaves.
@@ -14,6 +16,8 @@ type options struct {
 	now    func() time.Time
 	name   string
 	ip     string
+	// strategies are those of WithStrategy, by name.
+	strategies map[string]strategy.Strategy
 }
 
 // WithLogger writes the events as log records. The default is silence.
@@ -22,6 +26,18 @@ func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 // WithListener adds a listener of events. It may be given several times.
 func WithListener(l Listener) Option {
 	return func(o *options) { o.listen = append(o.listen, l) }
+}
+
+// WithStrategy adds a sharding strategy of one's own, which JobConfig.Strategy selects by
+// name; it comes before a built-in one of the same name. Every instance of the job must
+// have it, since each may come to lead.
+func WithStrategy(name string, s strategy.Strategy) Option {
+	return func(o *options) {
+		if o.strategies == nil {
+			o.strategies = map[string]strategy.Strategy{}
+		}
+		o.strategies[name] = s
+	}
 }
 
 // WithClock replaces the wall clock by which fires come due. Timers stay real.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -47,6 +50,7 @@ func (m *member) scaffold(ctx context.Context) (bool, error) {
 	}
 	ops = append(ops, write...)
 	if len(ops) == 0 {
+		m.adopt()
 		m.reach(stagePrepared)
 		return true, nil
 	}
@@ -69,51 +73,67 @@ func (m *member) checkClass(root registry.Node) error {
 
 // setUp decides whose configuration counts, and returns what writes it, if anything.
 func (m *member) setUp(node registry.Node) ([]registry.Op, error) {
-	local, err := store(m.job.local)
+	local, err := m.job.local.stored()
 	if err != nil {
 		return nil, err
 	}
 	if !node.Exists() {
-		text, err := layout.MarshalConfig(local)
+		text, err := layout.MarshalConfig(settings.ToWrite(local, nil))
 		if err != nil {
-			return nil, &ConfigError{Job: m.name(), Field: "configuration", Problem: err.Error(), Err: err}
+			return nil, settings.Named(m.name(), err)
 		}
 		return []registry.Op{registry.Create(m.path.Config(), text)}, nil
 	}
 	stored, err := m.path.UnmarshalConfig(node.Value)
-	if m.job.local.Overwrite && (err != nil || len(differences(local, stored)) > 0) {
-		if err == nil {
-			local.JobExtraConfigurations = stored.JobExtraConfigurations
-		}
-		text, err := layout.MarshalConfig(local)
+	if m.job.local.Overwrite && (err != nil || len(settings.Differences(local, stored)) > 0) {
+		before := &stored
 		if err != nil {
-			return nil, &ConfigError{Job: m.name(), Field: "configuration", Problem: err.Error(), Err: err}
+			before = nil
+		}
+		text, err := layout.MarshalConfig(settings.ToWrite(local, before))
+		if err != nil {
+			return nil, settings.Named(m.name(), err)
 		}
 		return []registry.Op{registry.Set(m.path.Config(), text, node.Version)}, nil
 	}
-	if err != nil {
-		return nil, &ConfigError{Job: m.name(), Field: m.path.Config(), Problem: err.Error() + "; repair the node, or start once with Overwrite", Err: err}
+	if err == nil {
+		m.adopted, err = settings.Parse(m.name(), stored, m.life.scheduler.opts.strategies)
 	}
-	set, err := parse(m.name(), stored)
 	if err != nil {
-		return nil, err
+		return nil, field.Adapt(err, func(e *field.Error) {
+			e.Job, e.File, e.Problem = m.name(), m.path.Config(), e.Problem+"; repair the node, or start once with Overwrite"
+		})
 	}
 	m.mu.Lock()
-	m.set, m.stored = set, node
+	m.set, m.stored = m.adopted, node
 	m.mu.Unlock()
-	if fields := differences(local, stored); len(fields) > 0 {
-		m.emit(ConfigChanged{Job: m.name(), Fields: fields, Adopted: true})
-	}
-	m.warnInactive(stored)
 	return nil, nil
 }
 
+// adopt tells, once all stands, how the registry's configuration differs from the local
+// one, and what of it has no effect.
+func (m *member) adopt() {
+	local, _ := m.job.local.stored() // checked by Add
+	if changes := settings.Differences(local, m.adopted.Stored); len(changes) > 0 {
+		m.emit(ConfigChanged{Job: m.name(), Fields: fieldsOf(changes), Adopted: true})
+	}
+	m.warnInactive(m.adopted)
+}
+
 // warnInactive tells of settings that are stored but have no effect yet.
-func (m *member) warnInactive(c layout.Config) {
-	if c.Failover {
-		m.warn("Failover is set but not active yet: an item whose instance dies while it runs waits for its next fire", nil)
+func (m *member) warnInactive(set settings.Settings) {
+	for _, line := range settings.Inactive(set.Stored) {
+		m.warn(line, nil)
 	}
-	if c.StaticSharding {
-		m.warn("StaticSharding is set but not active yet: items move when instances change", nil)
+	if line := set.ZoneWarning(); line != "" {
+		m.warn(line, nil)
 	}
+}
+
+func fieldsOf(changes []event.Change) []string {
+	var fields []string
+	for _, c := range changes {
+		fields = append(fields, c.Field)
+	}
+	return fields
 }

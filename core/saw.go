@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 
+	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -150,9 +151,9 @@ func (m *member) sawConfig(e registry.Event) {
 	}
 	m.stored = n
 	c, err := m.path.UnmarshalConfig(n.Value)
-	var set settings
+	var set settings.Settings
 	if err == nil {
-		set, err = parse(m.name(), c)
+		set, err = settings.Parse(m.name(), c, m.life.scheduler.opts.strategies)
 	}
 	if err != nil {
 		m.warn("the configuration in the registry is refused; the last good one stays in force", err)
@@ -161,18 +162,17 @@ func (m *member) sawConfig(e registry.Event) {
 	m.reconfigure(set)
 }
 
-func (m *member) reconfigure(set settings) {
-	fields := differences(m.set.stored, set.stored)
-	if len(fields) == 0 {
+func (m *member) reconfigure(set settings.Settings) {
+	changes := settings.Differences(m.set.Stored, set.Stored)
+	if len(changes) == 0 {
 		return
 	}
-	fire := m.set.stored.Cron != set.stored.Cron || m.set.stored.TimeZone != set.stored.TimeZone ||
-		m.set.stored.Props[propGap] != set.stored.Props[propGap] || m.set.stored.Props[propOverlap] != set.stored.Props[propOverlap]
-	m.tidy = m.tidy || m.set.stored.ShardingTotalCount != set.stored.ShardingTotalCount
+	fire := settings.Refires(changes)
+	m.tidy = m.tidy || m.set.Stored.ShardingTotalCount != set.Stored.ShardingTotalCount
 	m.set = set
 	m.reshard = true
-	m.emit(ConfigChanged{Job: m.name(), Fields: fields})
-	m.warnInactive(set.stored)
+	m.emit(ConfigChanged{Job: m.name(), Fields: fieldsOf(changes)})
+	m.warnInactive(set)
 	if m.firing {
 		if fire {
 			m.ticked = m.now()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/alarm"
+	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -91,8 +92,8 @@ func New(reg registry.Registry, opts ...Option) *Scheduler {
 	return s
 }
 
-// Add adds a job. Its configuration is checked here: the error is a *ConfigError
-// and the scheduler is as it was before. A job that is added after Start joins
+// Add adds a job. Its configuration is checked here: the error holds a *ConfigError
+// for each fault (JobConfig.Validate), and the scheduler is as it was before. A job that is added after Start joins
 // at once.
 func (s *Scheduler) Add(work Job, cfg JobConfig) error {
 	if err := s.validate(work, cfg); err != nil {
@@ -117,24 +118,16 @@ func (s *Scheduler) Add(work Job, cfg JobConfig) error {
 }
 
 func (s *Scheduler) validate(work Job, cfg JobConfig) error {
+	var errs []error
 	if work == nil {
-		return &ConfigError{Job: cfg.Name, Field: "Job", Problem: "is nil; give the function that does the work"}
+		errs = append(errs, &ConfigError{Job: cfg.Name, Field: "Job", Problem: "is nil; give the function that does the work"})
 	}
-	if _, err := layout.New(s.reg.Namespace(), cfg.Name); err != nil {
-		return &ConfigError{Job: cfg.Name, Field: "Name", Problem: err.Error(), Err: err}
-	}
-	if cfg.Concurrency < 0 {
-		return &ConfigError{Job: cfg.Name, Field: "Concurrency", Problem: fmt.Sprintf("%d is negative; give 0 for the default, or at least 1", cfg.Concurrency)}
-	}
-	if cfg.Shards <= 0 {
-		return &ConfigError{Job: cfg.Name, Field: "Shards", Problem: fmt.Sprintf("the sharding total count is %d; give at least 1", cfg.Shards)}
-	}
-	c, err := store(cfg)
-	if err != nil {
+	errs = append(errs, cfg.validate(s.opts))
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	_, err = parse(cfg.Name, c)
-	return err
+	_, err := layout.New(s.reg.Namespace(), cfg.Name)
+	return settings.Named(cfg.Name, err)
 }
 
 func (j *job) path() layout.Job {

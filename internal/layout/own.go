@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 // A Life is the value of a life's node.
@@ -25,7 +27,7 @@ func MarshalLife(l Life) []byte {
 	return marshalOwn(l)
 }
 
-// UnmarshalLife reads what MarshalLife writes. The error is a *FieldError.
+// UnmarshalLife reads what MarshalLife writes. The error is a *field.Error.
 func UnmarshalLife(value []byte) (Life, error) {
 	var l Life
 	return l, unmarshalOwn("life", value, &l)
@@ -52,14 +54,14 @@ func MarshalBase(b Base) []byte {
 	return marshalOwn(b)
 }
 
-// UnmarshalBase reads what MarshalBase writes. The error is a *FieldError.
+// UnmarshalBase reads what MarshalBase writes. The error is a *field.Error.
 func UnmarshalBase(value []byte) (Base, error) {
 	var b Base
 	if err := unmarshalOwn("base", value, &b); err != nil {
 		return b, err
 	}
 	if b.Epoch < 1 || b.To < 1 {
-		return b, &FieldError{Field: "base", Problem: "holds no epoch and total; delete the node, and the leader makes it again"}
+		return b, &field.Error{Field: "base", Problem: "holds no epoch and total; delete the node, and the leader makes it again"}
 	}
 	return b, nil
 }
@@ -90,14 +92,14 @@ func MarshalSchedule(s Schedule) []byte {
 	return marshalOwn(s)
 }
 
-// UnmarshalSchedule reads what MarshalSchedule writes. The error is a *FieldError.
+// UnmarshalSchedule reads what MarshalSchedule writes. The error is a *field.Error.
 func UnmarshalSchedule(value []byte) (Schedule, error) {
 	var s Schedule
 	if err := unmarshalOwn("schedule", value, &s); err != nil {
 		return s, err
 	}
 	if s.Number < 1 || s.Cron == "" {
-		return s, &FieldError{Field: "schedule", Problem: "holds no cron; delete the node, and the leader makes it again"}
+		return s, &field.Error{Field: "schedule", Problem: "holds no cron; delete the node, and the leader makes it again"}
 	}
 	return s, nil
 }
@@ -158,7 +160,7 @@ func marshalOwn(v any) []byte {
 
 func unmarshalOwn(what string, value []byte, into any) error {
 	if err := json.Unmarshal(value, into); err != nil {
-		return &FieldError{Field: what, Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value))), Err: err}
+		return &field.Error{Field: what, Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value))), Err: err}
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func New(c Config) *Member {
 
 // Join registers the job as soon as the registry lets it.
 func (m *Member) Join() {
-	m.cfg.Session.Watch(m.cfg.Job.Config(), registry.Self, m.sawConfig)
+	m.cfg.Session.Follow(m.cfg.Job.Config(), registry.Self, m.sawConfig)
 	m.task.Poke()
 }
 
@@ -258,6 +258,18 @@ func (m *Member) Unblock(item int) {
 	if f != nil {
 		f.Unblock(item)
 	}
+	m.changed()
+}
+
+// changed tells that a state has changed which somebody may wait for.
+func (m *Member) changed() {
+	m.mu.Lock()
+	leaving := m.shutDown
+	m.mu.Unlock()
+	if leaving {
+		m.task.Poke()
+	}
+	m.cfg.Host.Changed()
 }
 
 // ClockSet says that the wall clock was set.

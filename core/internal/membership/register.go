@@ -194,8 +194,8 @@ func (m *Member) open(ctx context.Context) error {
 	}
 	f.Configure(set)
 	f.SetServer(enabled)
-	m.cfg.Session.Watch(m.cfg.Job.Notice(id), registry.Self, m.sawNotice)
-	m.cfg.Session.Watch(m.cfg.Job.Leader(), registry.Self, m.sawLeader)
+	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.sawNotice)
+	m.cfg.Session.Follow(m.cfg.Job.Leader(), registry.Self, m.sawLeader)
 	m.arm(every)
 	m.cfg.Host.Running(id)
 	m.look()
@@ -208,7 +208,7 @@ func (m *Member) firingConfig() firing.Config {
 	return firing.Config{
 		Job: m.cfg.Job, Session: m.cfg.Session, Context: m.ctx, Life: m.cfg.Session.Context,
 		Records: m.cfg.Session.Records, Clock: m.cfg.Clock, Now: m.cfg.Now, Places: m.cfg.Places, Emit: m.cfg.Emit,
-		Watch: m.cfg.Session.Watch, Unwatch: m.cfg.Session.Unwatch, Gone: m.gone, Changed: m.cfg.Host.Changed,
+		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Gone: m.gone, Changed: m.changed,
 		Settings: m.itemSettings(), Up: m.up,
 		Call: func(ctx context.Context, r firing.Run) error {
 			m.mu.Lock()
@@ -226,7 +226,7 @@ func (m *Member) newLeader(id string) *leading.Leader {
 	return leading.New(leading.Config{
 		Session: m.cfg.Session, Context: ctx, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id,
 		Now: m.cfg.Now, Facts: m.facts, Emit: m.cfg.Emit,
-		Watch: m.cfg.Session.Watch, Unwatch: m.cfg.Session.Unwatch, Waits: m.cfg.Host.Waits,
+		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Waits: m.cfg.Host.Waits,
 	})
 }
 
@@ -252,8 +252,8 @@ func (m *Member) breakOff(cause error) {
 		m.leading()
 	}
 	m.mu.Unlock()
-	m.cfg.Session.Unwatch(m.cfg.Job.Notice(id), registry.Self)
-	m.cfg.Session.Unwatch(m.cfg.Job.Leader(), registry.Self)
+	m.cfg.Session.Unfollow(m.cfg.Job.Notice(id), registry.Self)
+	m.cfg.Session.Unfollow(m.cfg.Job.Leader(), registry.Self)
 	if l != nil {
 		l.Close()
 	}

@@ -28,7 +28,7 @@ func (m *Member) watchAll() {
 	if again {
 		return
 	}
-	job, watch := m.cfg.Job, m.cfg.Session.Watch
+	job, watch := m.cfg.Job, m.cfg.Session.Follow
 	watch(job.Servers(), registry.Children, m.noting(m.sawServer))
 	watch(job.Instances(), registry.Children, m.noting(m.sawInstance))
 	watch(job.Lives(), registry.Children, m.noting(m.sawLife))
@@ -224,24 +224,19 @@ func (m *Member) sawLeader(e registry.Event) {
 	}
 	l.SawLeader(e.Node)
 	m.look()
-	m.cfg.Host.Changed()
 }
 
 // look tells the leader that what the assignment depends on has changed.
 func (m *Member) look() {
 	m.mu.Lock()
-	l, f := m.leader, m.firing
+	l := m.leader
 	able := l != nil && m.enabled(m.cfg.IP) && m.instances[m.id.String()] && !m.paused && m.stage == stageFiring
-	leaving := m.shutDown
 	m.mu.Unlock()
 	if l != nil {
 		l.SetAble(able)
 		l.Look()
 	}
-	if leaving && f != nil {
-		m.task.Poke()
-	}
-	m.cfg.Host.Changed()
+	m.changed()
 }
 
 // sawNotice has the ledger read that the leader has written.

@@ -3,7 +3,7 @@
 // target, and the two pools on which all requests are made.
 //
 //	s, err := session.Open(ctx, registry, warn)
-//	s.Watch(path, registry.Self, func(e registry.Event) { ... })
+//	s.Follow(path, registry.Self, func(e registry.Event) { ... })
 //	s.Control, s.Records // pools of tasks
 //	s.End(cause)         // cancels Context, joins all goroutines, ends the session
 //

@@ -137,8 +137,8 @@ func (s *Session) addAgain() {
 	}
 }
 
-// Watch has handle called with what a target shows, until Unwatch.
-func (s *Session) Watch(path string, scope registry.Scope, handle func(registry.Event)) {
+// Follow has handle called with what a target shows, until Unfollow.
+func (s *Session) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
 	s.mu.Lock()
 	s.routes[target{path, scope}] = &route{handle: handle}
 	s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *Session) Watch(path string, scope registry.Scope, handle func(registry.
 	}
 }
 
-// Unwatch ends a target.
-func (s *Session) Unwatch(path string, scope registry.Scope) {
+// Unfollow ends a target.
+func (s *Session) Unfollow(path string, scope registry.Scope) {
 	s.mu.Lock()
 	delete(s.routes, target{path, scope})
 	s.mu.Unlock()

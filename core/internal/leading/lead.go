@@ -120,6 +120,9 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if !s.term.Owned || layout.UnmarshalTerm(s.term.Value).Leader != l.cfg.ID {
 		return s, errNotLeader
 	}
+	l.mu.Lock()
+	l.base = s.base
+	l.mu.Unlock()
 	s.View = sharding.View{
 		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
 		Base: l.readBase(s.base),
@@ -150,23 +153,34 @@ func (l *Leader) readBase(n registry.Node) *layout.Base {
 // member is what the nodes of one id say; false when there is nothing of it.
 func (l *Leader) member(id string, led, life, notice registry.Node) (sharding.Member, bool) {
 	m := sharding.Member{ID: id, Version: led.Version}
+	if life.Exists() && !life.Ephemeral {
+		l.foreign(life.Path, "lives", nil)
+	}
 	switch {
-	case life.Exists() && notice.Exists():
+	case life.Ephemeral && notice.Ephemeral:
 		m.State = sharding.Alive
-	case life.Exists() || notice.Exists():
+	case life.Ephemeral || notice.Ephemeral:
 		m.State = sharding.Astray
 	default:
 		m.State = sharding.Dead
 	}
-	if led.Exists() && (!life.Exists() || led.Created == life.Created) {
+	if led.Exists() && (!life.Ephemeral || led.Created == life.Created) {
 		decoded, err := ledger.Decode(led.Value)
 		if err != nil {
-			l.warn("foreign value in "+led.Path, err)
+			l.foreign(led.Path, "ledgers", err)
 		} else {
 			m.Ledger = decoded
 		}
 	}
 	return m, m.State != sharding.Dead || m.Ledger != nil
+}
+
+// foreign warns of a node that is none of ours, once.
+func (l *Leader) foreign(path, among string, err error) {
+	if !l.warned[path] {
+		l.warned[path] = true
+		l.warn("foreign node "+path+" among the "+among, err)
+	}
 }
 
 // schedule puts the configured schedule in force, where it is not. It reports whether
@@ -206,15 +220,12 @@ func (l *Leader) since(s snapshot) time.Time {
 		if m.Ledger == nil {
 			continue
 		}
-		if t := m.Ledger.Latest(); t.After(since) && t.Before(s.Now.Add(ahead)) {
+		if t := m.Ledger.Latest(); t.After(since) && t.Before(s.Now.Add(ledger.Believable)) {
 			since = t
 		}
 	}
 	return since
 }
-
-// ahead is how far in the future a record may be and still be believed.
-const ahead = 10 * time.Minute
 
 // report tells of what was moved.
 func (l *Leader) report(p *sharding.Plan, done event.Resharded) {

@@ -72,10 +72,12 @@ type Leader struct {
 	pause   time.Duration
 	waiting bool
 	watched map[target]bool
+	base    registry.Node // as the last view had it
 
 	// Of the work task alone:
-	stamp   int // of this leader's commits
-	refused int // commits in a row that met a change of a ledger
+	stamp   int             // of this leader's commits
+	refused int             // commits in a row that met a change of a ledger
+	warned  map[string]bool // foreign nodes that were told
 }
 
 type target struct {
@@ -85,7 +87,7 @@ type target struct {
 
 // New returns a leader that follows. It does nothing until it is able (SetAble).
 func New(c Config) *Leader {
-	l := &Leader{cfg: c, flags: map[string]bool{}, watched: map[target]bool{}}
+	l := &Leader{cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, watched: map[target]bool{}}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
 	return l

@@ -12,6 +12,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/strategy"
 )
@@ -371,14 +372,11 @@ func (m *Member) reconcile(time.Time) {
 	m.believe()
 }
 
-// tolerance is how far ahead of the clock a record may be until it is doubted.
-const tolerance = 10 * time.Minute
-
 // believe sets records back that are far ahead of the clock, unless another instance's
 // clock says that this one is behind: it registered at an instant that is still to come.
 func (m *Member) believe() {
 	now := m.cfg.Now()
-	limit := now.Add(tolerance)
+	limit := now.Add(ledger.Believable)
 	m.mu.Lock()
 	f, own, paused := m.firing, m.id.String(), m.paused
 	behind := ""

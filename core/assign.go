@@ -7,6 +7,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -17,7 +18,7 @@ const ledgerOps = 2
 // write commits the plan step by step and returns what it moved, also when a later
 // step fails, and how many commits that took. notified are the instances that have
 // a notice.
-func (m *member) write(ctx context.Context, p *sharding.Plan, notified map[string]bool) (moved []Move, commits int, err error) {
+func (m *member) write(ctx context.Context, p *sharding.Plan, notified map[string]bool) (moved []event.Move, commits int, err error) {
 	nodes, err := m.itemNodes(ctx, p)
 	if err != nil {
 		return nil, 0, err
@@ -49,7 +50,7 @@ func (m *member) write(ctx context.Context, p *sharding.Plan, notified map[strin
 			return moved, i, err
 		}
 		for _, mv := range s.Moves {
-			moved = append(moved, Move(mv))
+			moved = append(moved, event.Move(mv))
 		}
 	}
 	if len(steps) == 0 {

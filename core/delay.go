@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+)
 
 // tickDelayed begins the items whose delay is over.
 func (m *member) tickDelayed() {
@@ -26,7 +30,7 @@ func (m *member) tickDelayed() {
 		it.backlog = append(it.backlog, due)
 	}
 	m.account(disabled, now)
-	m.skip(disabled, now, SkipDisabled, "")
+	m.skip(disabled, now, event.SkipDisabled, "")
 	m.launch()
 	m.armDelayed()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -52,9 +53,7 @@ func call(ctx context.Context, work Job, s Shard) (err error) {
 func (m *member) finished(n int, due time.Time, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err != nil {
-		m.emit(ItemFailed{Job: m.name(), Item: n, Due: due, Err: err})
-	}
+	m.emit(event.ItemEnded{Job: m.name(), Total: m.total, Item: n, Due: due, Err: err})
 	m.tally(due, err)
 	it := m.items[n]
 	if it == nil || it.phase != itemRunning || !it.due.Equal(due) {
@@ -76,7 +75,7 @@ func (m *member) tally(due time.Time, err error) {
 	if f.pending == 0 {
 		delete(m.fires, due.UnixNano())
 		slices.Sort(f.items)
-		m.emit(FireEnded{Job: m.name(), Due: due, Items: f.items, Failed: f.failed, Took: m.now().Sub(f.begun)})
+		m.emit(event.FireEnded{Job: m.name(), Due: due, Items: f.items, Failed: f.failed, Took: m.now().Sub(f.begun)})
 	}
 }
 

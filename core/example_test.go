@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 	_ "github.com/elasticron/elasticron/registry/memory" // registers memory://
 )
@@ -46,9 +47,9 @@ func ExampleScheduler() {
 		return
 	}
 	defer reg.Close()
-	assigned := make(chan core.ItemsChanged, 8)
-	sched := core.New(reg, core.WithListener(func(e core.Event) {
-		if e, ok := e.(core.ItemsChanged); ok {
+	assigned := make(chan event.ItemsChanged, 8)
+	sched := core.New(reg, core.WithListener(func(e event.Event) {
+		if e, ok := e.(event.ItemsChanged); ok {
 			assigned <- e
 		}
 	}))

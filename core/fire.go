@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -113,12 +114,12 @@ func (m *member) offer(due time.Time) {
 		}
 	}
 	m.account(disabled, due)
-	m.skip(behind, due, SkipClock, "a clock was set back, or is behind the one of the instance that ran it")
-	m.skip(disabled, due, SkipDisabled, "")
-	m.skip(busy, due, SkipRunning, "")
+	m.skip(behind, due, skipClock, "a clock was set back, or is behind the one of the instance that ran it")
+	m.skip(disabled, due, event.SkipDisabled, "")
+	m.skip(busy, due, event.SkipRunning, "")
 }
 
-func (m *member) skip(items []int, due time.Time, why SkipReason, detail string) {
+func (m *member) skip(items []int, due time.Time, why event.SkipReason, detail string) {
 	if len(items) > 0 {
 		m.emit(skipped(m.name(), items, due, why, detail))
 	}
@@ -136,7 +137,7 @@ func (m *member) enqueue(it *item, due time.Time) {
 	it.through = due
 	it.backlog = append(it.backlog, due)
 	if n := len(it.backlog) - makeUpLimit; n > 0 {
-		e := skipped(m.name(), []int{it.number}, it.backlog[n-1], SkipMissed, "")
+		e := skipped(m.name(), []int{it.number}, it.backlog[n-1], event.SkipMissed, "")
 		e.Count = n
 		m.emit(e)
 		it.backlog = slices.Delete(it.backlog, 0, n)
@@ -202,7 +203,7 @@ func (m *member) begin(due time.Time, items []int, fence registry.Revision) {
 			run = append(run, n)
 		}
 	}
-	m.skip(stale, due, SkipRunning, "its function has not returned since the session before was lost")
+	m.skip(stale, due, event.SkipRunning, "its function has not returned since the session before was lost")
 	if len(run) == 0 {
 		return
 	}
@@ -214,7 +215,7 @@ func (m *member) begin(due time.Time, items []int, fence registry.Revision) {
 	}
 	f.items = append(f.items, run...)
 	f.pending += len(run)
-	m.emit(FireBegun{Job: m.name(), Due: due, Items: run, Late: now.Sub(due), MadeUp: due.Before(m.ticked)})
+	m.emit(event.FireBegun{Job: m.name(), Due: due, Items: run, Late: now.Sub(due), MadeUp: due.Before(m.ticked)})
 	for _, n := range run {
 		m.job.start(m.launchOf(n, due, fence))
 	}
@@ -231,11 +232,11 @@ func (m *member) Refused(due time.Time, items []int, why execution.Refusal, deta
 	}
 	switch why {
 	case execution.Behind:
-		m.skip(items, due, SkipClock, "")
+		m.skip(items, due, skipClock, "")
 	case execution.Elsewhere:
-		m.skip(items, due, SkipRunningElsewhere, detail)
+		m.skip(items, due, event.SkipRunningElsewhere, detail)
 	case execution.Lost:
-		m.skip(items, due, SkipLost, "")
+		m.skip(items, due, skipLost, "")
 	}
 	m.life.scheduler.bump()
 }

@@ -12,7 +12,7 @@ type Job interface {
 	// Run does the work of one item. Calls for different items are concurrent;
 	// two for one item never are, among live sessions. It must return soon after
 	// ctx is cancelled; context.Cause(ctx) is then ErrStopped or wraps
-	// ErrSessionLost. A returned error and a panic are reported as ItemFailed
+	// ErrSessionLost. A returned error and a panic are told as event.ItemEnded
 	// and change no later fire.
 	Run(ctx context.Context, s Shard) error
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/ledger"
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/registry"
@@ -115,7 +116,7 @@ func (m *member) share(ctx context.Context) error {
 		}
 		plan := sharding.Derive(view)
 		moves, commits, err := m.write(ctx, plan, notified)
-		m.report(plan, view, Resharded{Job: m.name(), Total: view.Total, Moves: moves, Commits: commits, Took: time.Since(begun)})
+		m.report(plan, view, event.Resharded{Job: m.name(), Total: view.Total, Moves: moves, Commits: commits, Took: time.Since(begun)})
 		if errors.Is(err, errStale) {
 			continue // a member wrote its ledger meanwhile
 		}
@@ -179,15 +180,15 @@ func (m *member) assign(s strategy.Strategy) func([]string, int, map[string][]in
 }
 
 // report tells of what was moved, and of the fires that were lost with a former owner.
-func (m *member) report(p *sharding.Plan, v sharding.View, done Resharded) {
+func (m *member) report(p *sharding.Plan, v sharding.View, done event.Resharded) {
 	if len(done.Moves) == 0 {
 		return
 	}
-	slices.SortFunc(done.Moves, func(a, b Move) int { return a.Item - b.Item })
+	slices.SortFunc(done.Moves, func(a, b event.Move) int { return a.Item - b.Item })
 	m.emit(done)
 	for _, mv := range done.Moves {
 		if due, cut := p.Orphans[mv.Item]; cut {
-			m.skip([]int{mv.Item}, due, SkipCrashed, "failover is not active")
+			m.emit(event.ItemCut{Job: m.name(), Item: mv.Item, Due: due, Instance: mv.From})
 		}
 	}
 	m.mu.Lock()
@@ -207,7 +208,7 @@ func (m *member) report(p *sharding.Plan, v sharding.View, done Resharded) {
 			count, last = count+1, t
 		}
 		if count > 0 {
-			e := skipped(m.name(), []int{n}, last, SkipDown, "")
+			e := skipped(m.name(), []int{n}, last, event.SkipDown, "")
 			e.Count = count
 			m.emit(e)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -108,6 +109,6 @@ func (m *member) leave(ctx context.Context) error {
 	m.halt(ErrStopped)
 	m.unwatchAll()
 	m.job.enter(PhaseStopped, nil)
-	m.emit(Stopped{Job: m.name(), Instance: id})
+	m.emit(event.Stopped{Job: m.name(), Instance: id, Reason: event.StopShutDown})
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -80,7 +82,7 @@ func (l *life) watch(path string, scope registry.Scope, handle func(registry.Eve
 	l.routes[target{path, scope}] = handle
 	l.mu.Unlock()
 	if err := l.watcher.Add(path, scope); err != nil && l.ctx.Err() == nil && l.session.Err() == nil {
-		l.scheduler.events.emit(Warning{Problem: "cannot watch " + path, Err: err})
+		dispatch.Emit(l.scheduler.events, event.Warning{Problem: "cannot watch " + path, Err: err})
 	}
 }
 

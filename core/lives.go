@@ -3,12 +3,15 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 )
 
 // run is the scheduler's one goroutine over all lives.
 func (s *Scheduler) run() {
 	defer close(s.done)
-	defer s.events.close()
+	defer s.events.Close()
 	defer s.runs.Wait()
 	defer s.clock.Close()
 	var lostAt time.Time
@@ -19,7 +22,7 @@ func (s *Scheduler) run() {
 			break
 		}
 		if !lostAt.IsZero() {
-			s.events.emit(SessionRegained{Session: l.session.ID(), Outage: time.Since(lostAt)})
+			dispatch.Emit(s.events, event.SessionRegained{Session: l.session.ID(), Outage: time.Since(lostAt)})
 		}
 		err := s.live(l)
 		s.leaveLife()
@@ -29,7 +32,7 @@ func (s *Scheduler) run() {
 			break
 		}
 		lostAt = time.Now()
-		s.events.emit(SessionLost{Err: err})
+		dispatch.Emit(s.events, event.SessionLost{Err: err})
 		_ = l.end(err) // it is lost; ending it at the server only hastens what comes
 	}
 }
@@ -139,7 +142,7 @@ func (s *Scheduler) finish() {
 		j.mu.Unlock()
 		if !ended && m != nil {
 			j.enter(PhaseStopped, nil)
-			s.events.emit(Stopped{Job: j.local.Name, Instance: m.id.String()})
+			dispatch.Emit(s.events, event.Stopped{Job: j.local.Name, Instance: m.id.String(), Reason: event.StopCalled})
 		}
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/alarm"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/core/internal/ledger"
@@ -99,8 +101,8 @@ func newMember(l *life, j *job) *member {
 func (m *member) name() string           { return m.job.local.Name }
 func (m *member) paths() layout.Job      { return m.path }
 func (m *member) now() time.Time         { return m.life.scheduler.opts.now() }
-func (m *member) emit(e Event)           { m.life.scheduler.events.emit(e) }
-func (m *member) warn(s string, e error) { m.emit(Warning{Job: m.name(), Problem: s, Err: e}) }
+func (m *member) emit(e event.Event)     { dispatch.Emit(m.life.scheduler.events, e) }
+func (m *member) warn(s string, e error) { m.emit(event.Warning{Job: m.name(), Problem: s, Err: e}) }
 
 // step does what the state asks for. It runs on the control lane.
 func (m *member) step() {
@@ -144,7 +146,7 @@ func (m *member) Hindered(err error) { m.warn("registry request failed; trying a
 
 func (m *member) fail(err error) {
 	m.job.enter(PhaseFailed, err)
-	m.emit(Stopped{Job: m.name(), Err: err})
+	m.emit(event.Stopped{Job: m.name(), Reason: event.StopFailed, Err: err})
 }
 
 // advance takes the next steps until one has to wait for an event.
@@ -303,7 +305,7 @@ func (m *member) open(node registry.Node) {
 		m.check.Set(m.now().Add(m.set.Reconcile))
 	}
 	m.job.enter(PhaseRunning, nil)
-	m.emit(Started{Job: m.name(), Instance: m.id.String()})
+	m.emit(event.Started{Job: m.name(), Instance: m.id.String()})
 	m.own(rec.Owned())
 }
 

@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+)
 
 // missed are fires that came due together.
 type missed struct {
@@ -50,7 +54,7 @@ func (m *member) offerDropped(first time.Time, f missed) {
 		}
 	}
 	if len(items) > 0 {
-		e := skipped(m.name(), items, f.lastDropped, SkipMissed, "since "+first.String())
+		e := skipped(m.name(), items, f.lastDropped, event.SkipMissed, "since "+first.String())
 		e.Count = f.dropped + 1
 		m.emit(e)
 	}
@@ -72,9 +76,9 @@ func (m *member) catchUp(it *item) {
 	if len(f.recent) == 0 {
 		return
 	}
-	why, count, last := SkipMissed, f.dropped, f.lastDropped
+	why, count, last := event.SkipMissed, f.dropped, f.lastDropped
 	if it.disabled || !m.serverEnabled {
-		why, count, last = SkipDisabled, f.dropped+len(f.recent), f.last(last)
+		why, count, last = event.SkipDisabled, f.dropped+len(f.recent), f.last(last)
 		f.recent = nil
 	}
 	if count > 0 {

@@ -3,6 +3,7 @@ package core
 import (
 	"slices"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -41,7 +42,7 @@ func (m *member) own(l *ledger.Ledger) {
 		m.catchUp(it)
 	}
 	if changed {
-		m.emit(ItemsChanged{Job: m.name(), Items: m.numbers(), Total: m.total})
+		m.emit(event.ItemsChanged{Job: m.name(), Items: m.numbers(), Total: m.total})
 		m.life.scheduler.bump()
 	}
 	m.launch()

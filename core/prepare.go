@@ -115,7 +115,7 @@ func (m *member) setUp(node registry.Node) ([]registry.Op, error) {
 func (m *member) adopt() {
 	local, _ := m.job.local.stored() // checked by Add
 	if changes := settings.Differences(local, m.adopted.Stored); len(changes) > 0 {
-		m.emit(ConfigChanged{Job: m.name(), Fields: fieldsOf(changes), Adopted: true})
+		m.emit(event.ConfigChanged{Job: m.name(), Changes: changes, Adopted: true})
 	}
 	m.warnInactive(m.adopted)
 }
@@ -128,12 +128,4 @@ func (m *member) warnInactive(set settings.Settings) {
 	if line := set.ZoneWarning(); line != "" {
 		m.warn(line, nil)
 	}
-}
-
-func fieldsOf(changes []event.Change) []string {
-	var fields []string
-	for _, c := range changes {
-		fields = append(fields, c.Field)
-	}
-	return fields
 }

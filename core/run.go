@@ -3,6 +3,9 @@ package core
 import (
 	"slices"
 	"sync"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 )
 
 // A job is one job of a scheduler, over all its lives.
@@ -106,7 +109,7 @@ func (j *job) waits(what string) {
 	j.wait = what
 	j.mu.Unlock()
 	if changed {
-		j.scheduler.events.emit(Waiting{Job: j.local.Name, For: what})
+		dispatch.Emit(j.scheduler.events, event.Waiting{Job: j.local.Name, For: what})
 		j.scheduler.bump()
 	}
 }

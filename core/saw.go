@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
@@ -101,7 +102,7 @@ func (m *member) sawLeader(n registry.Node) bool {
 		return false
 	}
 	self := m.leader != "" && m.leader == m.id.String()
-	m.emit(LeaderChanged{Job: m.name(), Leader: m.leader, Self: self})
+	m.emit(event.LeaderChanged{Job: m.name(), Leader: m.leader, Self: self})
 	m.life.scheduler.bump()
 	if self {
 		m.led, m.tidy = true, true
@@ -171,7 +172,7 @@ func (m *member) reconfigure(set settings.Settings) {
 	m.tidy = m.tidy || m.set.Stored.ShardingTotalCount != set.Stored.ShardingTotalCount
 	m.set = set
 	m.reshard = true
-	m.emit(ConfigChanged{Job: m.name(), Fields: fieldsOf(changes)})
+	m.emit(event.ConfigChanged{Job: m.name(), Changes: changes})
 	m.warnInactive(set)
 	if m.firing {
 		if fire {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/alarm"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
@@ -21,7 +24,7 @@ const (
 	openWait = 10 * time.Second
 	// stopGrace is how long Stop waits for cancelled items to return.
 	stopGrace = time.Second
-	// runPatience is how long Run lets items end by themselves.
+	// runPatience is how long Run lets items end by themselves, without WithRunPatience.
 	runPatience = 10 * time.Second
 )
 
@@ -31,7 +34,7 @@ const (
 type Scheduler struct {
 	reg    registry.Registry
 	opts   options
-	events *dispatcher
+	events *dispatch.Dispatcher
 	clock  *alarm.Clock
 	runs   sync.WaitGroup // functions of items
 	halt   context.Context
@@ -174,7 +177,7 @@ func (s *Scheduler) begin() error {
 		return errors.New("core: start: the scheduler was started already")
 	}
 	s.started = true
-	s.events = newDispatcher(s.opts)
+	s.events = s.opts.dispatcher()
 	s.clock = alarm.New(s.opts.now, s.clockSet)
 	go s.run()
 	return nil
@@ -222,7 +225,7 @@ func (s *Scheduler) bump() { s.state.fire() }
 
 // clockSet re-arms every job when the wall clock was set.
 func (s *Scheduler) clockSet(by time.Duration) {
-	s.events.emit(Warning{Problem: fmt.Sprintf("the clock was set by %v", by.Round(time.Millisecond))})
+	dispatch.Emit(s.events, event.Warning{Problem: fmt.Sprintf("the clock was set by %v", by.Round(time.Millisecond))})
 	s.mu.Lock()
 	l := s.life
 	s.mu.Unlock()
@@ -239,7 +242,7 @@ func (s *Scheduler) clockSet(by time.Duration) {
 	}
 }
 
-// Run runs one job until ctx ends, then stops: items have 10 s to end by
+// Run runs one job until ctx ends, then stops: items have 10 s (WithRunPatience) to end by
 // themselves, then their contexts are cancelled. It returns why the job could not
 // run, or what Stop returns.
 func Run(ctx context.Context, reg registry.Registry, work Job, cfg JobConfig, opts ...Option) error {
@@ -262,7 +265,7 @@ func Run(ctx context.Context, reg registry.Registry, work Job, cfg JobConfig, op
 		case <-changed:
 		}
 	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), runPatience)
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.opts.patience, runPatience))
 	defer cancel()
 	return errors.Join(s.jobError(), s.Stop(patience))
 }

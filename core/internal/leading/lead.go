@@ -35,10 +35,7 @@ func (l *Leader) lead(ctx context.Context) error {
 		l.mu.Unlock()
 	}
 	if errors.Is(err, errNotLeader) {
-		l.mu.Lock()
-		node := l.node
-		l.mu.Unlock()
-		return l.abdicate(ctx, node) // let all elect
+		return l.abdicate(ctx) // let all elect
 	}
 	return err
 }

@@ -219,9 +219,9 @@ func (l *Leader) govern(ctx context.Context) error {
 	l.mu.Unlock()
 	switch {
 	case ours && !able, led && !ours:
-		return l.abdicate(ctx, node)
+		return l.abdicate(ctx)
 	case node.Owned && !ours: // somebody wrote another name into our node
-		return l.abdicate(ctx, node)
+		return l.abdicate(ctx)
 	case !able:
 		return nil
 	case !node.Exists():
@@ -295,7 +295,7 @@ func (l *Leader) remove(ctx context.Context, n registry.Node) error {
 
 // abdicate gives up the term, and the leader's node when it is this session's. Nothing
 // of this leader is in flight: its task settles what it commits.
-func (l *Leader) abdicate(ctx context.Context, node registry.Node) error {
+func (l *Leader) abdicate(ctx context.Context) error {
 	nodes, err := settle.Get(ctx, l.cfg.Session, l.hindered, l.cfg.Job.Term(), l.cfg.Job.Leader())
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/failpoint"
@@ -29,7 +30,7 @@ func (m *Member) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ops := append(old, m.serverOps()...)
+	ops := slices.Concat(old, m.serverOps())
 	marker := len(ops)
 	value, err := layout.MarshalInstance(id)
 	if err != nil {

@@ -58,14 +58,15 @@ conformance: $(RACETEST) ## the other adapters' tests: the suite's case counts, 
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends
 	$(ZOOKEEPER) $(GO) test -count=1 -timeout 5m -run 'TestDefectNewDataComesBeforeItsEvent' ./registry/zookeeper/internal/link
 
-SEEDS ?= 2000
+SEEDS = 2000
 .PHONY: simulation
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, and 100 under -race
 	$(GO) test -count=1 -timeout 30m ./core/simulation -run TestSimulation -seeds $(SEEDS)
 	$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100
 
-DURATION ?= 2m
-REGISTRY ?= etcd zookeeper
+DURATION = 2m
+REGISTRY = etcd zookeeper
+SEED =
 .PHONY: chaos chaos-etcd chaos-zookeeper
 chaos: $(REGISTRY:%=chaos-%) ## processes and faults on real servers: DURATION on each REGISTRY; SEED repeats a run
 chaos-etcd chaos-zookeeper: chaos-%:

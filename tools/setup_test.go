@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A machine is what tools/setup finds: programs, files, and a user.
+// A machine is what the scripts find: programs, files, and a user.
 type machine struct {
 	t         *testing.T
 	bin, root string
@@ -21,13 +21,21 @@ type machine struct {
 func bare(t *testing.T, user string) machine {
 	t.Helper()
 	m := machine{t: t, bin: t.TempDir(), root: t.TempDir()}
-	for _, name := range []string{"mktemp", "rm", "tail", "mkdir", "touch"} {
-		path, err := exec.LookPath(name)
-		require.NoError(t, err)
-		require.NoError(t, os.Symlink(path, filepath.Join(m.bin, name)))
-	}
+	m.real("mktemp", "rm", "tail", "mkdir", "touch")
 	m.program("id", "echo "+user)
 	return m
+}
+
+// real puts programs of this machine where programs are looked for.
+func (m machine) real(names ...string) {
+	m.t.Helper()
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			m.t.Skip(err)
+		}
+		require.NoError(m.t, os.Symlink(path, filepath.Join(m.bin, name)))
+	}
 }
 
 // program puts a script where programs are looked for.
@@ -52,17 +60,24 @@ func (m machine) all() {
 
 func (m machine) setup(environment ...string) (said string, ok bool) {
 	m.t.Helper()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		m.t.Skip(err)
-	}
-	cmd := exec.Command(bash, "setup")
-	cmd.Env = append([]string{"PATH=" + m.bin, "ELASTICRON_SETUP_ROOT=" + m.root, "HOME=" + m.root}, environment...)
+	cmd := m.bash("setup")
+	cmd.Env = append(cmd.Env, environment...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		require.Equal(m.t, 1, cmd.ProcessState.ExitCode(), string(out))
 	}
 	return string(out), err == nil
+}
+
+func (m machine) bash(arguments ...string) *exec.Cmd {
+	m.t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		m.t.Skip(err)
+	}
+	cmd := exec.Command(bash, arguments...)
+	cmd.Env = []string{"PATH=" + m.bin, "ELASTICRON_SETUP_ROOT=" + m.root, "TMPDIR=" + m.root}
+	return cmd
 }
 
 const nobody, root = "65534", "0"

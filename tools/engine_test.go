@@ -2,26 +2,42 @@ package tools
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// withEngine runs a command that says which way it was told of. There is never an image.
-func (m machine) withEngine(environment ...string) (said string, ok bool) {
+// beside runs a script by tools/with-engine, where there is never an image.
+func (m machine) beside(script string, environment ...string) *exec.Cmd {
 	m.t.Helper()
 	m.program("step", `echo "step $*"; [ "$1" = -table ]`)
-	m.program("command", `echo "ran, way: $ELASTICRON_ZOOKEEPER_WAY"; [ ! -e "$TMPDIR/up" ] || echo "beside an engine"`)
-	cmd := m.bash("with-engine", filepath.Join(m.bin, "command"))
+	cmd := m.bash("with-engine", "sh", "-c", script)
 	cmd.Env = append(append(cmd.Env, "STEP="+filepath.Join(m.bin, "step")), environment...)
-	out, err := cmd.CombinedOutput()
+	return cmd
+}
+
+// withEngine says which way the command was told of.
+func (m machine) withEngine(environment ...string) (said string, ok bool) {
+	m.t.Helper()
+	script := `echo "ran, way: $ELASTICRON_ZOOKEEPER_WAY"; [ ! -e "$TMPDIR/up" ] || echo "beside an engine"`
+	out, err := m.beside(script, environment...).CombinedOutput()
 	return string(out), err == nil
+}
+
+// engine makes one that can be started.
+func (m machine) engine() {
+	m.t.Helper()
+	m.real("dirname", "cat", "flock", "setsid", "sleep", "kill", "sh")
+	m.program("docker", `[ -e "$TMPDIR/up" ]`)
+	m.program("dockerd", `trap 'rm "$TMPDIR/up"; exit' TERM; touch "$TMPDIR/up"; while :; do sleep 0.05; done`)
 }
 
 func TestWithoutAnEngine(t *testing.T) {
 	m := bare(t, nobody)
-	m.real("dirname", "cat")
+	m.real("dirname", "cat", "sh")
 	said, ok := m.withEngine()
 	require.True(t, ok)
 	require.Contains(t, said, "no Docker engine answers\n")
@@ -41,9 +57,7 @@ func TestWithoutAnEngine(t *testing.T) {
 
 func TestAnEngineIsStartedAndStopped(t *testing.T) {
 	m := bare(t, root)
-	m.real("dirname", "cat", "flock", "setsid", "sleep", "kill")
-	m.program("docker", `[ -e "$TMPDIR/up" ]`)
-	m.program("dockerd", `trap 'rm "$TMPDIR/up"; exit' TERM; touch "$TMPDIR/up"; while :; do sleep 0.05; done`)
+	m.engine()
 	said, ok := m.withEngine()
 	require.True(t, ok, said)
 	require.Contains(t, said, "starting a Docker engine\nstep -optional image\nwith-engine: there is no image of ZooKeeper\n")
@@ -62,4 +76,29 @@ func TestAnEngineIsStartedAndStopped(t *testing.T) {
 	require.False(t, ok)
 	require.Contains(t, said, "no iptables here\n")
 	require.NotContains(t, said, "ran")
+}
+
+func TestTheLastOneStopsTheEngine(t *testing.T) {
+	m := bare(t, root)
+	m.engine()
+	first := m.beside(`sleep 10 >/dev/null 2>&1 & touch "$TMPDIR/first"; until [ -e "$TMPDIR/go" ]; do sleep 0.01; done`)
+	require.NoError(t, first.Start())
+	exists := func(name string) func() bool {
+		return func() bool {
+			_, err := os.Stat(filepath.Join(m.root, name))
+			return err == nil
+		}
+	}
+	require.Eventually(t, exists("first"), 10*time.Second, 10*time.Millisecond)
+	said, ok := m.withEngine()
+	require.True(t, ok)
+	require.Contains(t, said, "beside an engine")
+	require.FileExists(t, filepath.Join(m.root, "up"), "the first one still needs it")
+	require.NoError(t, os.WriteFile(filepath.Join(m.root, "go"), nil, 0o600))
+	require.NoError(t, first.Wait())
+	require.NoFileExists(t, filepath.Join(m.root, "up"))
+
+	said, ok = m.withEngine()
+	require.True(t, ok)
+	require.Contains(t, said, "starting a Docker engine", "what the first one has left behind keeps nobody out")
 }

@@ -102,7 +102,7 @@ vet: ## go vet
 
 .PHONY: lint
 lint: ## golangci-lint, built from tools/lint.mod
-	$(LINT) run ./...
+	$(LINT) run --allow-serial-runners ./...
 
 .PHONY: modules
 modules: ## go.mod is tidy and the modules are what go.sum says

@@ -86,10 +86,11 @@ func TestADigest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, noise+good, string(text))
 
-	fakeGo(t, "    rule:     what must be\n"+bad+end)
+	const rule = "    rule:     what must be\n"
+	fakeGo(t, rule+rule+bad+end)
 	printed.Reset()
 	require.Equal(t, 3, run([]string{"-log", log, "-v", "--", "./..."}, &printed))
-	require.Contains(t, printed.String(), "FAIL\texample.com/bad\t0.1s\nFAIL\n    rule:     what must be\nracetest: the end of "+log+":\n")
+	require.Contains(t, printed.String(), "FAIL\texample.com/bad\t0.1s\nFAIL\n"+rule+"racetest: the end of "+log+":\n")
 	require.Contains(t, printed.String(), "    y.go:1: no\n")
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -63,7 +64,7 @@ type digest struct {
 	file *os.File
 	out  io.Writer
 	rest []byte
-	why  []string // lines that explain a failure
+	why  []string // lines that explain a failure, each once
 	tail []string
 }
 
@@ -88,7 +89,7 @@ func newDigest(file string, out io.Writer) (*digest, error) {
 func (d *digest) Write(p []byte) (int, error) {
 	n, err := d.file.Write(p)
 	d.rest = eachLine(append(d.rest, p...), func(line string) {
-		if explains.MatchString(line) && len(d.why) < mostWhy {
+		if explains.MatchString(line) && len(d.why) < mostWhy && !slices.Contains(d.why, line) {
 			d.why = append(d.why, line)
 		}
 		if len(d.tail) == mostTail {

@@ -17,8 +17,6 @@ import (
 	"github.com/elasticron/elasticron/internal/testbed/zkserver"
 )
 
-func TestMain(m *testing.M) { os.Exit(testbed.ClosingShared(m).Run()) }
-
 var started = regexp.MustCompile(`ZooKeeper \d\S+ at (\S+), by .+`)
 
 func TestTheQuickstartPlaysOnAZooKeeperThatRuns(t *testing.T) {

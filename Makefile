@@ -117,10 +117,8 @@ imports: ## the direction of imports (ARCHITECTURE.md, Layers)
 examples: ## every example builds, on other systems too
 	@mkdir -p bin
 	$(GO) build -o bin/ ./examples/...
-	GOOS=darwin $(GO) build -o /dev/null ./examples/quickstart
-	GOOS=windows $(GO) build -o /dev/null ./examples/quickstart
-	GOOS=darwin $(GO) build -o /dev/null ./examples/swap
-	GOOS=windows $(GO) build -o /dev/null ./examples/swap
+	GOOS=darwin $(GO) build -o /dev/null -ldflags=-w ./examples/quickstart ./examples/swap
+	GOOS=windows $(GO) build -o /dev/null -ldflags=-w ./examples/quickstart ./examples/swap
 
 .PHONY: generated
 generated: ## go generate changes nothing

@@ -85,7 +85,7 @@ func (m *member) setUp(node registry.Node) ([]registry.Op, error) {
 		return []registry.Op{registry.Create(m.path.Config(), text)}, nil
 	}
 	stored, err := m.path.UnmarshalConfig(node.Value)
-	if m.job.local.Overwrite && (err != nil || len(settings.Differences(local, stored)) > 0) {
+	if m.job.local.Overwrite && (err != nil || len(settings.Adopted(local, stored)) > 0) {
 		before := &stored
 		if err != nil {
 			before = nil
@@ -114,7 +114,7 @@ func (m *member) setUp(node registry.Node) ([]registry.Op, error) {
 // one, and what of it has no effect.
 func (m *member) adopt() {
 	local, _ := m.job.local.stored() // checked by Add
-	if changes := settings.Differences(local, m.adopted.Stored); len(changes) > 0 {
+	if changes := settings.Adopted(local, m.adopted.Stored); len(changes) > 0 {
 		m.emit(event.ConfigChanged{Job: m.name(), Changes: changes, Adopted: true})
 	}
 	m.warnInactive(m.adopted)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -17,6 +18,11 @@ var (
 	ErrSessionLost = registry.ErrSessionLost
 	// ErrConfig is matched by every *ConfigError.
 	ErrConfig = field.ErrWrong
+	// ErrShutDown is returned by Run when somebody deleted the instance's node in the
+	// registry.
+	ErrShutDown = errors.New("the instance was shut down from outside")
+	// ErrGoexit is the error of an item whose Run called runtime.Goexit.
+	ErrGoexit = places.ErrGoexit
 )
 
 // A ConfigError is one field that is wrong. Its text is one line that names the job,
@@ -31,15 +37,12 @@ var (
 //	Err          error  // the cause, or nil
 type ConfigError = field.Error
 
-// A PanicError is the error of an item whose Run panicked.
-type PanicError struct {
-	// Value is what was given to panic.
-	Value any
-	// Stack is the stack of the panic, as runtime/debug.Stack writes it.
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+// A PanicError is the error of an item whose Run panicked: the value that was given to
+// panic, and the stack as runtime/debug.Stack writes it.
+//
+//	Value any
+//	Stack []byte
+type PanicError = places.PanicError
 
 // A RunningError is returned by Stop when its context ends before every item's
 // function has returned. The items keep their locks in the registry until it

@@ -249,7 +249,17 @@ func (j Job) Notices() string { return j.own + "/notices" }
 // that nobody has to watch a node that each fire changes.
 func (j Job) Notice(id string) string { return j.own + "/notices/" + id }
 
-// Term is ephemeral; every commit of the leader checks it.
+// InForce is the directory of what the leader has put in force: Base, Schedule.
+func (j Job) InForce() string { return j.own + "/inforce" }
+
+// Base is persistent: the epoch and where it starts (MarshalBase, UnmarshalBase).
+func (j Job) Base() string { return j.own + "/inforce/base" }
+
+// Schedule is persistent: the schedule by which all members fire, and since when
+// (MarshalSchedule, UnmarshalSchedule).
+func (j Job) Schedule() string { return j.own + "/inforce/schedule" }
+
+// Term is ephemeral; every commit of the leader sets it at the version it knows.
 func (j Job) Term() string { return j.own + "/term" }
 
 // Scaffold returns the persistent nodes that a new job needs, without its
@@ -262,7 +272,7 @@ func (j Job) Scaffold() []string {
 		j.LeaderRoot(), j.LeaderElection(), j.ShardingState(), j.FailoverRoot(), j.FailoverItems(),
 		j.Sharding(), j.Trigger())
 	paths = append(paths, lineage(j.own)...)
-	return append(paths, j.Lives(), j.Ledgers(), j.Notices())
+	return append(paths, j.Lives(), j.Ledgers(), j.Notices(), j.InForce())
 }
 
 // lineage returns the paths from the top to path itself.

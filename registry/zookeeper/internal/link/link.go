@@ -72,6 +72,8 @@ type Link struct {
 	id       int64
 	password []byte
 	deadline time.Time
+	byLeader time.Time // when the newest request was sent of which the leader has heard
+	byQuorum time.Time // when the newest one was sent of which a quorum has heard
 	alarm    *time.Timer
 	up       chan struct{} // closed while there is a connection with the session on it
 	conn     *conn         // the latest that was dialled

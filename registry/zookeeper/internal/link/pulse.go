@@ -12,6 +12,7 @@ type sent struct {
 	tick    int
 	path    string // of a read that arms a watch
 	call    *call  // that waits for the answer; nil: the client does
+	beat    bool   // nobody does
 }
 
 // A queue is first in, first out. The zero value is ready.
@@ -46,11 +47,10 @@ func (q *queue) pop() (sent, bool) {
 // olderThan reports whether something was sent before a tick and waits still.
 func (q *queue) olderThan(tick int) bool { return q.len() > 0 && q.items[q.head].tick < tick }
 
-// pulse pings while nothing else is sent, and gives a connection up that does not
-// answer. Time is counted in ticks that this process has lived through: one that
+// pulse sends heartbeats, and gives a connection up that does not answer. Time is counted in ticks that this process has lived through: one that
 // was stopped for a while finds the answers waiting.
 func (c *conn) pulse() {
-	ticker := time.NewTicker(c.l.timeout() / pingsPerTimeout)
+	ticker := time.NewTicker(c.l.timeout() / beatsPerTimeout)
 	defer ticker.Stop()
 	limit := c.l.stallAfter()
 	for {
@@ -74,14 +74,30 @@ func (c *conn) beat(limit int) bool {
 	if oldest := c.tick - limit + 2; c.heard < oldest && (c.pending.olderThan(oldest) || c.pings.olderThan(oldest)) {
 		return false
 	}
-	c.tick++
-	if !c.busy {
-		f := newFrame(xidPing, opPing)
-		c.pings.push(sent{xid: xidPing, op: opPing, at: time.Now(), tick: c.tick})
-		c.queue(f.frame())
+	if c.tick++; c.tick%writeEvery == 0 {
+		c.heartbeat(opMulti)
+	} else {
+		c.heartbeat(opSync)
 	}
-	c.busy = false
 	return true
+}
+
+// heartbeat asks for what the leader must answer: a sync, or a multi that only checks,
+// which changes nothing and is a write all the same. c.mu is held.
+func (c *conn) heartbeat(op int32) {
+	const everyNode, any = "/", -1
+	xid := c.nextXid()
+	f := newFrame(xid, op)
+	if op == opMulti {
+		f.header(opCheck, 0)
+	}
+	f.text(everyNode)
+	if op == opMulti {
+		f.int32(any)
+		f.header(opError, 1)
+	}
+	c.pending.push(sent{xid: xid, op: op, at: time.Now(), tick: c.tick, beat: true})
+	c.queue(f.frame())
 }
 
 // goodbye ends the session on this connection.

@@ -74,6 +74,9 @@ func (f *frames) count() map[uint32]int {
 	return counts
 }
 
+// noBeat is a session timeout with which no heartbeat comes between.
+const noBeat = 5 * time.Minute
+
 // A crowd is a link with as many writes under way as are sent one by one.
 type crowd struct {
 	t      *testing.T
@@ -90,7 +93,7 @@ type crowd struct {
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	c := &crowd{t: t, ctx: within(t, 30*time.Second), proxy: way(t), frames: &frames{}, errs: make(chan error, link.MaxUnderWay)}
-	c.l = open(t, link.Config{Servers: []string{c.proxy.Addr()}, SessionTimeout: 20 * time.Second, Dial: c.frames.dial})
+	c.l = open(t, link.Config{Servers: []string{c.proxy.Addr()}, SessionTimeout: noBeat, Dial: c.frames.dial})
 	c.dir = fresh(t, c.l)
 	c.frames.mu.Lock()
 	c.frames.all = c.frames.all[:1]

@@ -175,12 +175,16 @@ func (c *conn) withdraw(r *call) bool {
 
 // transmit queues one request for a call and those that follow it. c.mu is held.
 func (c *conn) transmit(first *call) {
-	c.calls++
-	xid := int32(c.calls & 0x7fffffff)
+	xid := c.nextXid()
 	c.unsent = first.append(c.unsent, xid)
 	c.pending.push(sent{xid: xid, op: first.op, at: time.Now(), tick: c.tick, call: first})
 	c.underWay++
-	c.busy = true
+}
+
+// nextXid numbers what the client does not. c.mu is held.
+func (c *conn) nextXid() int32 {
+	c.calls++
+	return int32(c.calls & 0x7fffffff)
 }
 
 // transmitWaiting lets those who wait share the next request. c.mu is held.

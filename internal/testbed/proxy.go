@@ -61,7 +61,10 @@ func NewTLSProxy(target string, server *tls.Config) (*Proxy, error) {
 	if server != nil {
 		listener = tls.NewListener(listener, server)
 	}
-	p := &Proxy{listener: listener, target: target, links: map[*link]struct{}{}, swallow: map[Direction]int{}, holds: map[*holding]struct{}{}}
+	p := &Proxy{
+		listener: listener, target: target,
+		links: map[*link]struct{}{}, swallow: map[Direction]int{}, holds: map[*holding]struct{}{},
+	}
 	p.changed = sync.NewCond(&p.mu)
 	p.work.Go(p.accept)
 	return p, nil

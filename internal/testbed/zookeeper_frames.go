@@ -31,7 +31,8 @@ const (
 // operations are the names of ZooKeeper's own table of operations.
 var operations = map[int32]string{
 	opCreate: "create", opDelete: "delete", 3: "exists", 4: "getData", opSetData: "setData", 6: "getACL", 7: "setACL",
-	8: "getChildren", opSync: "sync", 11: "ping", 12: "getChildren2", opCheck: "check", opMulti: "multi", opCreate2: "create2",
+	8: "getChildren", opSync: "sync", 11: "ping", 12: "getChildren2",
+	opCheck: "check", opMulti: "multi", opCreate2: "create2",
 	16: "reconfig", 17: "checkWatches", 18: "removeWatches", opCreateContainer: "createContainer", 20: "deleteContainer",
 	opCreateTTL: "createTTL", 22: "multiRead", 100: "auth", 101: "setWatches", 102: "sasl", 103: "getEphemerals",
 	104: "getAllChildrenNumber", 105: "setWatches2", 106: "addWatch", 107: "whoAmI", opCloseSession: "closeSession",

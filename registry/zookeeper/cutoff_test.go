@@ -133,7 +133,7 @@ func TestSessionOutlivesACut(t *testing.T) {
 			require.True(t, nodes[0].Owned)
 			later, err := client.Busy(within(t, cutOffTimeout))
 			require.NoError(t, err)
-			require.Equal(t, tc.lasts < cutOffTimeout, later == begun, "it stays at its member for a short cut, and leaves it for a long one")
+			require.Equal(t, tc.lasts < cutOffTimeout, later == begun, "it leaves its member for a long cut alone")
 		})
 	}
 }

@@ -162,8 +162,8 @@ func (w *wire) introduce(from io.Reader, to io.Writer) bool {
 	if _, err := io.CopyN(io.Discard, from, int64(length)); err != nil || !w.pass() {
 		return false
 	}
-	message := binary.BigEndian.AppendUint32(head[:versionAndNumber:versionAndNumber], uint32(len(w.announce))) //nolint:gosec // short
-	_, err := to.Write(append(message, w.announce...))
+	binary.BigEndian.PutUint32(head[versionAndNumber:], uint32(len(w.announce))) //nolint:gosec // short
+	_, err := to.Write(append(head, w.announce...))
 	return err == nil
 }
 

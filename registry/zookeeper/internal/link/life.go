@@ -17,7 +17,8 @@ import (
 //     for the answer to a sync, to a write, and to a reconnect. With the question of a
 //     reconnect the leader counts T anew; of other requests it is told with the
 //     follower's pings, every half tick. T is two ticks at least: T/4 covers what a
-//     follower that crashes or is cut off had not told.
+//     follower that crashes or is cut off had not told. (Not covered is one that was
+//     stopped for longer, and is cut off within half a tick of its first answers.)
 //   - T after a quorum heard of it, less T/8. A leader that has lost its quorum answers
 //     all but writes for syncLimit ticks, and so do the followers that it still has. A
 //     write is answered once a majority has it. Whoever leads next is followed by one of

@@ -47,8 +47,9 @@ func (q *queue) pop() (sent, bool) {
 // olderThan reports whether something was sent before a tick and waits still.
 func (q *queue) olderThan(tick int) bool { return q.len() > 0 && q.items[q.head].tick < tick }
 
-// pulse sends heartbeats, and gives a connection up that does not answer. Time is counted in ticks that this process has lived through: one that
-// was stopped for a while finds the answers waiting.
+// pulse sends heartbeats, and gives a connection up that does not answer. Time is
+// counted in ticks that this process has lived through: one that was stopped for a
+// while finds the answers waiting.
 func (c *conn) pulse() {
 	ticker := time.NewTicker(c.l.timeout() / beatsPerTimeout)
 	defer ticker.Stop()
@@ -82,18 +83,18 @@ func (c *conn) beat(limit int) bool {
 	return true
 }
 
-// heartbeat asks for what the leader must answer: a sync, or a multi that only checks,
-// which changes nothing and is a write all the same. c.mu is held.
+// heartbeat asks for what the leader must answer: a sync, or a multi that only checks
+// the root, which changes nothing and is a write all the same. c.mu is held.
 func (c *conn) heartbeat(op int32) {
-	const everyNode, any = "/", -1
+	const root, anyVersion = "/", -1
 	xid := c.nextXid()
 	f := newFrame(xid, op)
-	if op == opMulti {
+	if op == opSync {
+		f.text(root)
+	} else {
 		f.header(opCheck, 0)
-	}
-	f.text(everyNode)
-	if op == opMulti {
-		f.int32(any)
+		f.text(root)
+		f.int32(anyVersion)
 		f.header(opError, 1)
 	}
 	c.pending.push(sent{xid: xid, op: op, at: time.Now(), tick: c.tick, beat: true})

@@ -28,7 +28,7 @@ type frames struct {
 	mu  sync.Mutex
 	all [][]byte // of the latest connection; the first asks for the session
 
-	cutsMulti bool // the connection breaks once a multi was written on it
+	cutsMulti bool // the connection breaks once a multi was written on it, and no later one
 }
 
 type framed struct {
@@ -53,6 +53,7 @@ func (c framed) Write(b []byte) (int, error) {
 		cuts = cuts || c.f.cutsMulti && len(c.f.all) > 1 && binary.BigEndian.Uint32(rest[8:]) == opMulti
 		rest = rest[n:]
 	}
+	c.f.cutsMulti = c.f.cutsMulti && !cuts
 	c.f.mu.Unlock()
 	n, err := c.Conn.Write(b)
 	if cuts {

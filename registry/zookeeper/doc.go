@@ -112,6 +112,10 @@
 //
 // tickTime bounds the session timeout: 2 to 20 ticks unless minSessionTimeout and
 // maxSessionTimeout say otherwise, and a session expires up to a tick late.
+// syncLimit × tickTime is how long servers take to notice that their leader, or a
+// follower, has gone without a word (ten seconds as installed; a process that ends is
+// noticed at once). Nobody can know meanwhile that a session lives: those with a timeout
+// of less than about twice that are lost with such a leader, and opened anew.
 // jute.maxbuffer as installed (a mebibyte) is enough; less would break large commits.
 // Nothing is needed of extendedTypesEnabled, of containers or of four-letter words.
 //

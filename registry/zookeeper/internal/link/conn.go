@@ -344,10 +344,13 @@ func (c *conn) take(b []byte) error {
 	}
 	s, err := c.answered(&c.pending, xid, zxid, code)
 	switch {
-	case err != nil || s.beat:
+	case err != nil:
 		return err
+	case s.beat:
+		c.beaten(s, code, b[headerBytes:])
+		return nil
 	case s.call != nil:
-		return c.deliver(s.call, code, b[headerBytes:])
+		return c.deliver(s, code, b[headerBytes:])
 	}
 	c.rest = c.frame
 	return nil
@@ -390,21 +393,5 @@ func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) (sent, erro
 	if zxid > 0 && zxid > c.l.zxid.Load() {
 		c.l.zxid.Store(zxid)
 	}
-	if code == 0 {
-		c.count(s)
-	}
 	return s, nil
-}
-
-// count takes an answer into account that says more than that the server runs.
-func (c *conn) count(s sent) {
-	switch s.op {
-	case opSync:
-		c.l.acknowledged(s.at, false)
-	case opMulti, opCreate, opSetData, opDelete:
-		if s.at.Sub(c.lastWrite) > c.l.timeout()/64 { // so many need not be looked at
-			c.lastWrite = s.at
-			c.l.acknowledged(s.at, true)
-		}
-	}
 }

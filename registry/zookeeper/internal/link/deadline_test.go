@@ -25,7 +25,9 @@ const (
 	opPing    = 11
 	opUnwatch = 18
 
-	nodeExists  = -110
+	nodeExists     = -110
+	sessionExpired = -112
+
 	requestHead = 8
 	statBytes   = 68
 )
@@ -38,7 +40,8 @@ type scripted struct {
 
 	mu      sync.Mutex
 	answers func(op int32) bool
-	code    int32               // of writes
+	code    int32               // of creates
+	inside  int32               // of the one result of a multi
 	last    map[int32]time.Time // when the latest request was answered, by operation
 }
 
@@ -81,6 +84,12 @@ func (s *scripted) take(op int32, stuck bool) (code int32, ok bool) {
 	return code, true
 }
 
+func (s *scripted) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inside = sessionExpired
+}
+
 func (s *scripted) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
 	go s.serve(server)
@@ -110,7 +119,7 @@ func (s *scripted) serve(conn net.Conn) {
 		const zxid = 1
 		answer := binary.BigEndian.AppendUint64(request[:4:4], zxid)
 		answer = binary.BigEndian.AppendUint32(answer, uint32(code))
-		if write(conn, append(answer, result(op, code)...)) != nil {
+		if write(conn, append(answer, s.result(op, code)...)) != nil {
 			return
 		}
 	}
@@ -126,14 +135,12 @@ func (s *scripted) welcome() []byte {
 }
 
 // result is the body of an answer.
-func result(op, code int32) []byte {
+func (s *scripted) result(op, code int32) []byte {
 	switch {
 	case code != 0:
 		return nil
 	case op == opMulti: // of one check
-		const check, fine, end = 13, 0, 1
-		b := binary.BigEndian.AppendUint32(append(binary.BigEndian.AppendUint32(nil, check), fine), 0)
-		return append(binary.BigEndian.AppendUint32(b, 0xFFFF_FFFF), end, 0xFF, 0xFF, 0xFF, 0xFF)
+		return s.multiResult()
 	case op == opGetData:
 		return make([]byte, 4+statBytes) // no value
 	case op == opExists:
@@ -144,6 +151,22 @@ func result(op, code int32) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, 1), '/')
 	}
 	return nil
+}
+
+func (s *scripted) multiResult() []byte {
+	const check, failed, more, end = 13, 0xFFFF_FFFF, 0, 1
+	s.mu.Lock()
+	inside := uint32(s.inside)
+	s.mu.Unlock()
+	b := binary.BigEndian.AppendUint32(nil, check)
+	if inside != 0 {
+		b = binary.BigEndian.AppendUint32(nil, failed)
+	}
+	b = binary.BigEndian.AppendUint32(append(b, more), inside)
+	if inside != 0 {
+		b = binary.BigEndian.AppendUint32(b, inside)
+	}
+	return append(binary.BigEndian.AppendUint32(b, failed), end, 0xFF, 0xFF, 0xFF, 0xFF)
 }
 
 func readFrame(conn net.Conn) ([]byte, error) {
@@ -235,6 +258,19 @@ func TestWhatKeepsASessionAlive(t *testing.T) {
 			require.False(t, deadline.After(tc.bound(s)), "Deadline %v after what kept the session", deadline.Sub(tc.bound(s)))
 		})
 	}
+}
+
+// A server may answer a session that has ended: it does not know, and the leader, when
+// it is asked for a write, says so inside of an answer that is fine as such.
+func TestAHeartbeatFindsTheSessionEnded(t *testing.T) {
+	s, l := onScript(t, 8*time.Second) // a heartbeat each second
+	s.expire()
+	ended := time.Now()
+	<-l.Done()
+	require.Less(t, time.Since(ended), 4*time.Second, "not by silence")
+	require.ErrorIs(t, l.Err(), registry.ErrSessionLost)
+	require.ErrorContains(t, l.Err(), "the service has ended it")
+	require.NoError(t, l.Close(within(t, 5*time.Second)))
 }
 
 // byLeader is how long a session lives after what its leader must have heard.

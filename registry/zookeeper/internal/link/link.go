@@ -177,9 +177,14 @@ func (l *Link) Disarm(path string, children bool) { l.watches.disarm(path, child
 // only that it learns of an expiry before it dials again.
 func (l *Link) observe(ev zk.Event) {
 	if ev.Type == zk.EventSession && ev.State == zk.StateExpired {
-		l.leave()
-		l.lose(errExpired)
+		l.expire()
 	}
+}
+
+// expire ends a session that the service has ended.
+func (l *Link) expire() {
+	l.leave()
+	l.lose(errExpired)
 }
 
 // dial is the client's dialer. Once the session has ended it leads to a grave.

@@ -1,8 +1,11 @@
 package link
 
 import (
+	"errors"
 	"net"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // A sent request is one that is not answered.
@@ -99,6 +102,34 @@ func (c *conn) heartbeat(op int32) {
 	}
 	c.pending.push(sent{xid: xid, op: op, at: time.Now(), tick: c.tick, beat: true})
 	c.queue(f.frame())
+}
+
+// beaten takes the answer to a heartbeat into account.
+func (c *conn) beaten(s sent, code int32, body []byte) {
+	if s.op == opSync {
+		if code == 0 {
+			c.l.acknowledged(s.at, false)
+		}
+		return
+	}
+	results, err := (&call{op: opMulti, requests: 1}).parse(code, body)
+	if errors.Is(err, zk.ErrNoAuth) {
+		err = nil // of the root; it was asked all the same
+	}
+	c.wrote(s, results, err)
+}
+
+// wrote takes the answer to a write into account. One that was refused may be a server's
+// own word, with which it asked nobody, or the leader's that there is no such session,
+// which a server does not always know to have ended.
+func (c *conn) wrote(s sent, results []zk.MultiResponse, err error) {
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired):
+		c.l.expire()
+	case err == nil && results != nil && s.at.Sub(c.lastWrite) > c.l.timeout()/64: // so many need not be looked at
+		c.lastWrite = s.at
+		c.l.acknowledged(s.at, true)
+	}
 }
 
 // goodbye ends the session on this connection.

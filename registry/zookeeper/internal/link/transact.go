@@ -211,8 +211,10 @@ func (c *conn) transmitWaiting() {
 
 // deliver hands an answer to those who wait for it, and sends what waits for it to
 // be there.
-func (c *conn) deliver(first *call, code int32, body []byte) error {
+func (c *conn) deliver(s sent, code int32, body []byte) error {
+	first := s.call
 	results, err := first.parse(code, body)
+	c.wrote(s, results, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.underWay--

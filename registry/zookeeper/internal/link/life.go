@@ -21,11 +21,11 @@ import (
 //     stopped for longer, and is cut off within half a tick of its first answers.)
 //   - T after a quorum heard of it, less T/8. A leader that has lost its quorum answers
 //     all but writes for syncLimit ticks, and so do the followers that it still has. A
-//     write is answered once a majority has it. Whoever leads next is followed by one of
-//     these, who left the old leader after that, and lets every session live for T
-//     from then on. So no session ends less than T after such a write was sent; T/8 is
-//     for clocks that run at different rates. A new session is such a write too; a
-//     reconnect is none.
+//     write is answered once a majority has it, and tells whether the session lives.
+//     Whoever leads next is followed by one of these, who left the old leader after
+//     that, and lets every session live for T from then on. So the next leader ends none
+//     less than T after such a write was sent; T/8 is for clocks that run at different
+//     rates. A new session is such a write too; a reconnect is none.
 //
 // A heartbeat every T/8 is a sync and a write in turn: both instants are 5/8 T ahead at
 // least, at half the writes. Done is closed T/20 before Deadline, since timers are

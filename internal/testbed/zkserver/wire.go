@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -163,7 +164,7 @@ func (w *wire) introduce(from io.Reader, to io.Writer) bool {
 		return false
 	}
 	binary.BigEndian.PutUint32(head[versionAndNumber:], uint32(len(w.announce))) //nolint:gosec // short
-	_, err := to.Write(append(head, w.announce...))
+	_, err := to.Write(slices.Concat(head, []byte(w.announce)))
 	return err == nil
 }
 

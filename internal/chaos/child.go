@@ -122,13 +122,3 @@ func (c *child) finish(patience time.Duration) bool {
 	c.kill()
 	return false
 }
-
-// running reports whether it has not ended.
-func (c *child) running() bool {
-	select {
-	case <-c.ended:
-		return false
-	default:
-		return true
-	}
-}

@@ -63,7 +63,7 @@ func drive(ctx context.Context, s settings, out io.Writer) error {
 		}
 		p := &part{
 			settings: s, ctx: ctx, dir: in, size: n, length: s.duration / time.Duration(len(s.sizes)),
-			rng: rand.New(rand.NewPCG(s.seed, uint64(i))), print: out, configs: map[string]history.Config{},
+			rng: rand.New(rand.NewPCG(s.seed, uint64(i))), terminal: out, configs: map[string]history.Config{},
 		}
 		if err := p.run(); err != nil {
 			return fmt.Errorf("%w (histories: %s)", err, in)
@@ -117,12 +117,12 @@ func judged(dir string, troubles []string, out io.Writer) (table, error) {
 type part struct {
 	settings
 
-	ctx    context.Context
-	dir    string
-	size   int
-	length time.Duration
-	rng    *rand.Rand
-	print  io.Writer
+	ctx      context.Context
+	dir      string
+	size     int
+	length   time.Duration
+	rng      *rand.Rand
+	terminal io.Writer
 
 	servers servers
 	wayOf   string
@@ -246,7 +246,7 @@ func (p *part) progress(over <-chan struct{}) {
 			p.mu.Lock()
 			faults := p.faults
 			p.mu.Unlock()
-			fmt.Fprintf(p.print, "%4.0f s: %d faults, %d runs\n", time.Since(begun).Seconds(), faults, p.fleet.entered())
+			fmt.Fprintf(p.terminal, "%4.0f s: %d faults, %d runs\n", time.Since(begun).Seconds(), faults, p.fleet.entered())
 		case <-over:
 			return
 		}

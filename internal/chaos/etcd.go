@@ -25,10 +25,10 @@ import (
 
 // An etcdTask is what a process that serves etcd is told.
 type etcdTask struct {
-	Dir    string
-	Client string
-	Peers  []string
-	Index  int
+	Dir    string   `json:"dir"`
+	Client string   `json:"client"`
+	Peers  []string `json:"peers"`
+	Index  int      `json:"index"`
 }
 
 const (

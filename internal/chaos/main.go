@@ -103,7 +103,7 @@ func parse(args []string) (settings, error) {
 		return s, fmt.Errorf("-duration %v: give at least 10s", s.duration)
 	}
 	if s.seed == 0 {
-		s.seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number is a seed
+		s.seed = uint64(time.Now().UnixNano())
 	}
 	return s, nil
 }

@@ -20,13 +20,13 @@ import (
 
 // A workerTask is what a worker is told.
 type workerTask struct {
-	Dir      string
-	Who      string // this process
-	Name     string // this worker, over all its processes
-	IP       string
-	Registry string
-	Addrs    []string
-	Ahead    time.Duration // of its wall clock
+	Dir      string        `json:"dir"`
+	Who      string        `json:"who"`  // this process
+	Name     string        `json:"name"` // this worker, over all its processes
+	IP       string        `json:"ip"`
+	Registry string        `json:"registry"`
+	Addrs    []string      `json:"addrs"`
+	Ahead    time.Duration `json:"ahead"` // of its wall clock
 }
 
 // A worker is a process with a scheduler.

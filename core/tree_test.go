@@ -22,8 +22,8 @@ var update = flag.Bool("update", false, "write the golden files")
 func TestTheKeyTreeIsTheSameOnEveryBackend(t *testing.T) {
 	onEach(t, func(b *bed) {
 		cfg := core.JobConfig{
-			Name: "report", Cron: "0 0 2 * * ?", TimeZone: "Asia/Shanghai", Shards: 3, Param: "daily",
-			Params: map[int]string{0: "north", 1: "south"}, Description: "the example of the golden tree",
+			Name: "report", Cron: "0 0 2 * * ?", TimeZone: "Asia/Shanghai", Shards: 3, JobParam: "daily",
+			ItemParams: map[int]string{0: "north", 1: "south"}, Description: "the example of the golden tree",
 		}
 		a := b.start("a", newWitness(), cfg)
 		c := b.start("c", newWitness(), cfg, core.WithIP("127.0.0.2"))

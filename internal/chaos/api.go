@@ -6,15 +6,13 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/registry"
 )
 
 // This file is the only one that knows core: what a worker gives it, and what its
 // events and shards are in a history.
-
-// endsUntold: core tells no end of a single item yet.
-const endsUntold = true
 
 // newScheduler returns the scheduler of a worker with all jobs.
 func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Scheduler, error) {
@@ -24,14 +22,14 @@ func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Sch
 	for _, spec := range jobs {
 		work := core.JobFunc(func(ctx context.Context, s core.Shard) error {
 			return w.run(ctx, spec, history.Record{
-				Job: s.Job, Total: s.Total, Item: s.Item, Due: s.Due, Instance: s.Instance, Fence: int64(s.Fence),
+				Job: s.Job, Epoch: s.Epoch, Total: s.Total, Item: s.Item, Due: s.Due, Instance: s.Instance, Fence: int64(s.Fence),
 			})
 		})
-		err := s.Add(work, core.JobConfig{
-			Name: spec.name, Cron: spec.crons[0], TimeZone: "UTC", Shards: spec.totals[0], MonitorOff: spec.unmonitored,
-			Concurrency: 64,
-		})
-		if err != nil {
+		cfg := core.JobConfig{Name: spec.name, Cron: spec.crons[0], TimeZone: "UTC", Shards: spec.totals[0], Concurrency: 64}
+		if spec.unmonitored {
+			cfg.Monitor = core.MonitorOff
+		}
+		if err := s.Add(work, cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -39,41 +37,37 @@ func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Sch
 }
 
 // tell writes down an event.
-func (w *worker) tell(e core.Event) {
+func (w *worker) tell(e event.Event) {
 	switch e := e.(type) {
-	case core.Started:
+	case event.Started:
 		w.instanceOf(e.Job, e.Instance)
 		w.out.Write(history.Record{Kind: history.Started, Job: e.Job, Instance: e.Instance})
-	case core.Stopped:
-		w.out.Write(history.Record{Kind: history.Stopped, Job: e.Job, Instance: e.Instance, Err: text(e.Err)})
-	case core.LeaderChanged:
+	case event.Stopped:
+		w.out.Write(history.Record{Kind: history.Stopped, Job: e.Job, Instance: e.Instance, Reason: string(e.Reason), Err: text(e.Err)})
+	case event.LeaderChanged:
 		w.out.Write(history.Record{Kind: history.Led, Job: e.Job, Of: e.Leader, Self: e.Self})
-	case core.Resharded:
-		w.out.Write(history.Record{Kind: history.Resharded, Job: e.Job, Total: e.Total, Count: len(e.Moves), Took: e.Took})
-	case core.ItemsChanged:
+	case event.Resharded:
+		w.out.Write(history.Record{Kind: history.Resharded, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Count: len(e.Moves), Took: e.Took})
+	case event.ItemsChanged:
 		w.out.Write(history.Record{Kind: history.Owns, Job: e.Job, Items: e.Items, Total: e.Total, Instance: w.instance(e.Job)})
-	case core.ItemsSkipped:
-		w.skipped(e)
-	case core.SessionRegained:
+	case event.ItemEnded:
+		w.out.Write(history.Record{
+			Kind: history.Ended, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Item: e.Item, Due: e.Due, Took: e.Took, Err: text(e.Err),
+		})
+	case event.ItemCut:
+		w.out.Write(history.Record{Kind: history.Cut, Job: e.Job, Epoch: e.Epoch, Item: e.Item, Due: e.Due, Of: e.Instance})
+	case event.ItemsSkipped:
+		w.out.Write(history.Record{
+			Kind: history.Skipped, Job: e.Job, Epoch: e.Epoch, Items: e.Items, First: e.First, Due: e.Due, Count: e.Count,
+			Reason: string(e.Reason),
+		})
+	case event.SessionRegained:
 		w.out.Write(history.Record{Kind: history.Regained, Session: e.Session, Took: e.Outage})
-	case core.Waiting:
+	case event.Waiting:
 		w.out.Write(history.Record{Kind: history.Waits, Job: e.Job, Reason: e.For})
-	case core.Warning:
+	case event.Warning:
 		w.out.Write(history.Record{Kind: history.Warned, Job: e.Job, Reason: e.Problem, Err: text(e.Err)})
 	}
-}
-
-// skipped tells a run that its instance's death cut short as what it is.
-func (w *worker) skipped(e core.ItemsSkipped) {
-	if e.Reason == core.SkipCrashed {
-		for _, item := range e.Items {
-			w.out.Write(history.Record{Kind: history.Cut, Job: e.Job, Item: item, Due: e.Due})
-		}
-		return
-	}
-	w.out.Write(history.Record{
-		Kind: history.Skipped, Job: e.Job, Items: e.Items, Due: e.Due, Count: e.Count, Reason: string(e.Reason),
-	})
 }
 
 // start starts it and waits until all jobs are registered.

@@ -144,8 +144,7 @@ func readSnapshot(ctx context.Context, ses registry.Session, j layout.Job) (*his
 		}
 		*list.into = names
 	}
-	inForce := j.OwnRoot() + "/inforce"
-	paths := []string{j.Leader(), j.Term(), inForce + "/base", inForce + "/schedule", j.Necessary(), j.Processing()}
+	paths := []string{j.Leader(), j.Term(), j.Base(), j.Schedule(), j.Necessary(), j.Processing()}
 	fixed := len(paths)
 	for _, id := range ledgers {
 		paths = append(paths, j.Ledger(id))
@@ -186,7 +185,7 @@ func readSnapshot(ctx context.Context, ses registry.Session, j layout.Job) (*his
 
 // fill takes what the fixed nodes say, in the order in which readSnapshot asks.
 func fill(s *history.Snapshot, nodes []registry.Node) (schedule *history.Schedule, err error) {
-	s.Leader, s.Term = string(nodes[0].Value), readTerm(nodes[1].Value)
+	s.Leader, s.Term = string(nodes[0].Value), layout.UnmarshalTerm(nodes[1].Value).Leader
 	if nodes[2].Exists() {
 		if s.Base, err = readBase(nodes[2].Value); err != nil {
 			return nil, err

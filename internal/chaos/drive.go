@@ -24,9 +24,9 @@ const (
 
 // rules are the bounds of a run on a machine that does other things too.
 var rules = history.Rules{
-	Timetable: timetable, Untold: endsUntold, Tail: 2 * time.Second,
+	Timetable: timetable, Tail: 2 * time.Second,
 	Settle: sessionTimeout + 2*time.Second,
-	Owned:  2500 * time.Millisecond, Led: 2500 * time.Millisecond, Changed: 8 * time.Second,
+	Owned:  2500 * time.Millisecond, Led: 2500 * time.Millisecond, Changed: 4 * time.Second,
 	Late: 2 * time.Second, Again: 3 * time.Second, Cancel: 700 * time.Millisecond,
 }
 
@@ -220,7 +220,7 @@ func (p *part) disturb() {
 			if time.Now().After(end) || p.ctx.Err() != nil {
 				return
 			}
-			if d.kind == calmly {
+			if kindOf(d.kind).calmly {
 				under.Wait()
 				p.inflict(d)
 				continue

@@ -29,13 +29,12 @@ type faultKind struct {
 	name     string
 	disturbs bool
 	servers  int // the least number of servers
+	calmly   bool
 	do       func(p *part, d drawn) (target string, hits int)
 }
 
-// calmly is the kind of fault that waits until all others are over.
-const calmly = "kill in calm"
-
-// calm is how long nothing happens before it: then all bounds of time are judged.
+// calm is how long nothing happens before and after a fault that waits until all others
+// are over: then all bounds of time are judged.
 const calm = 3 * time.Second
 
 // kinds are all faults.
@@ -60,19 +59,24 @@ func kinds() []faultKind {
 		{name: "disable server", disturbs: true, do: (*part).disableServer},
 		{name: "disable item", disturbs: true, do: (*part).disableItem},
 		{name: "skew", disturbs: true, do: (*part).skew},
-		{name: calmly, do: (*part).killCalmly},
+		{name: "change in calm", calmly: true, do: (*part).changeCalmly},
+		{name: "kill in calm", calmly: true, do: (*part).killCalmly},
 	}
 }
 
 // draw decides on faults for a while, by the seed alone: every kind once a round, in an
-// order of its own, the calm one last.
+// order of its own, the calm ones last.
 func draw(rng *rand.Rand, servers int, rounds int) []drawn {
 	var all []drawn
 	for range rounds {
 		var round []drawn
+		noisy := 0
 		for _, k := range kinds() {
 			if k.servers > servers {
 				continue
+			}
+			if !k.calmly {
+				noisy++
 			}
 			round = append(round, drawn{
 				kind:   k.name,
@@ -83,8 +87,7 @@ func draw(rng *rand.Rand, servers int, rounds int) []drawn {
 				back:   rng.IntN(2) == 0,
 			})
 		}
-		last := len(round) - 1
-		rng.Shuffle(last, func(i, j int) { round[i], round[j] = round[j], round[i] })
+		rng.Shuffle(noisy, func(i, j int) { round[i], round[j] = round[j], round[i] })
 		all = append(all, round...)
 	}
 	return all
@@ -157,14 +160,22 @@ func (p *part) pauseWorker(d drawn) (string, int) {
 	return s.name, hits
 }
 
+// changeCalmly changes a total when nothing else is about.
+func (p *part) changeCalmly(d drawn) (string, int) {
+	p.rest(rules.Settle + calm)
+	target, hits := p.changeTotal(d)
+	p.rest(rules.Changed)
+	return target, hits
+}
+
 // killCalmly kills a worker when nothing else is about, and waits until it is over.
 func (p *part) killCalmly(d drawn) (string, int) {
-	p.rest(rules.Settle + calm)
+	p.rest(calm)
 	s := p.fleet.take(d.pick, true)
 	defer p.fleet.release(s, true)
 	p.begin(kindOf(d.kind), s.name)
 	s.kill()
-	p.rest(sessionTimeout + 4*time.Second)
+	p.rest(sessionTimeout + rules.Owned + calm)
 	p.restart(s)
 	return s.name, 1
 }

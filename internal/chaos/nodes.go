@@ -1,64 +1,47 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
-
 	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 )
 
 // readLedger reads a ledger's node.
 func readLedger(id string, value []byte) (history.Ledger, error) {
-	var doc struct {
-		Epoch  int `json:"epoch"`
-		Total  int `json:"total"`
-		Groups []struct {
-			Items   string    `json:"items"`
-			Through time.Time `json:"through"`
-			Run     time.Time `json:"run"`
-			Leaving bool      `json:"leaving"`
-		} `json:"groups"`
+	read, err := ledger.Decode(value)
+	if err != nil {
+		return history.Ledger{}, err
 	}
-	l := history.Ledger{Instance: id}
-	if err := json.Unmarshal(value, &doc); err != nil {
-		return l, err
-	}
-	l.Epoch, l.Total = doc.Epoch, doc.Total
-	for _, g := range doc.Groups {
-		for part := range strings.SplitSeq(g.Items, ",") {
-			from, to, isRange := strings.Cut(part, "-")
-			if !isRange {
-				to = from
-			}
-			a, errA := strconv.Atoi(from)
-			b, errB := strconv.Atoi(to)
-			if errA != nil || errB != nil {
-				return l, fmt.Errorf("items %q", g.Items)
-			}
-			for n := a; n <= b; n++ {
-				l.Items = append(l.Items, history.Holding{Item: n, Through: g.Through, Run: g.Run, Leaving: g.Leaving})
-			}
-		}
+	l := history.Ledger{Instance: id, Epoch: read.Epoch, Total: read.Total, Held: read.Held}
+	for n, it := range read.All() {
+		l.Items = append(l.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Leaving: it.Leaving})
 	}
 	return l, nil
 }
 
-// readTerm is the id of who leads by the term's node.
-func readTerm(value []byte) string {
-	leader, _, _ := strings.Cut(string(value), " ")
-	return leader
-}
-
 // readSchedule and readBase read the nodes of what is in force.
 func readSchedule(value []byte) (*history.Schedule, error) {
-	s := &history.Schedule{}
-	return s, json.Unmarshal(value, s)
+	s, err := layout.UnmarshalSchedule(value)
+	if err != nil {
+		return nil, err
+	}
+	read := ruleOf(s.Rule)
+	read.N, read.Since = s.Number, s.Since
+	if s.Before != nil {
+		before := ruleOf(*s.Before)
+		read.Before = &before
+	}
+	return &read, nil
+}
+
+func ruleOf(r layout.Rule) history.Schedule {
+	return history.Schedule{Cron: r.Cron, Zone: r.Zone, Gap: r.Gap, Overlap: r.Overlap}
 }
 
 func readBase(value []byte) (*history.Base, error) {
-	b := &history.Base{}
-	return b, json.Unmarshal(value, b)
+	b, err := layout.UnmarshalBase(value)
+	if err != nil {
+		return nil, err
+	}
+	return &history.Base{Epoch: b.Epoch, From: b.From, To: b.To, Through: b.Through, Assigned: b.Assigned}, nil
 }

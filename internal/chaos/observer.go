@@ -51,7 +51,7 @@ func (o *observer) follow(ctx context.Context) error {
 	targets := map[string]string{} // job of a directory
 	for _, spec := range jobs {
 		j := jobLayout(spec.name)
-		for _, dir := range []string{j.Lives(), j.OwnRoot() + "/inforce"} {
+		for _, dir := range []string{j.Lives(), j.InForce()} {
 			targets[dir] = spec.name
 			if err := w.Add(dir, registry.Children); err != nil {
 				return err
@@ -67,7 +67,7 @@ func (o *observer) follow(ctx context.Context) error {
 		for _, e := range events {
 			job := targets[e.Path]
 			switch {
-			case path.Base(e.Path) == "inforce":
+			case e.Path == jobLayout(job).InForce():
 				o.inForce(job, e)
 			case e.Synced:
 				o.synced(job)
@@ -109,11 +109,11 @@ func (o *observer) inForce(job string, e registry.Event) {
 	o.force[e.Node.Path] = string(e.Node.Value)
 	r := history.Record{Job: job}
 	var err error
-	switch path.Base(e.Node.Path) {
-	case "schedule":
+	switch e.Node.Path {
+	case jobLayout(job).Schedule():
 		r.Kind = history.SawSchedule
 		r.Schedule, err = readSchedule(e.Node.Value)
-	case "base":
+	case jobLayout(job).Base():
 		r.Kind = history.SawBase
 		r.Base, err = readBase(e.Node.Value)
 	default:

@@ -335,6 +335,7 @@ func TestInvariants(t *testing.T) {
 		{name: "a flag", history: snapshot(func(s *Snapshot) { s.Flags = []string{"processing"} }), want: map[Invariant]int{Quiescence: 1}},
 		{name: "a running node", history: snapshot(func(s *Snapshot) { s.Running = map[int]string{0: "i1"} }), want: map[Invariant]int{Quiescence: 1}},
 		{name: "a run in a ledger", history: snapshot(func(s *Snapshot) { s.Ledgers[0].Items[0].Run = wall(5000) }), want: map[Invariant]int{Quiescence: 1}},
+		{name: "a held ledger", history: snapshot(func(s *Snapshot) { s.Ledgers[0].Held = true }), want: map[Invariant]int{Quiescence: 1}},
 		{name: "no leader", history: snapshot(func(s *Snapshot) { s.Leader = "" }), want: map[Invariant]int{Quiescence: 1}},
 		{name: "no term", history: snapshot(func(s *Snapshot) { s.Term = "" }), want: map[Invariant]int{Quiescence: 1}},
 		{name: "another's term", history: snapshot(func(s *Snapshot) { s.Term = "i2" }), want: map[Invariant]int{Quiescence: 1}},

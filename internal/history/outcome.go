@@ -93,8 +93,8 @@ func (c *checker) judgeFire(j *job, k Key, f *fire) {
 	if len(f.ended) > 0 && len(f.cuts) > 0 {
 		c.blame(Outcome, k, f.cuts[0].At, "told as ended and as cut")
 	}
-	if len(f.ended) > 1 {
-		c.blame(Outcome, k, f.ended[1].At, "told as ended %d times", len(f.ended))
+	if n := len(f.ended); n > 1 && (!j.unmonitored || n > len(f.runs)) {
+		c.blame(Outcome, k, f.ended[1].At, "told as ended %d times", n)
 	}
 	if len(f.ended) > 0 && !slices.ContainsFunc(f.runs, func(n *run) bool { return n.returned <= f.ended[0].At }) {
 		c.blame(Outcome, k, f.ended[0].At, "told as ended, and no function had returned")

@@ -205,6 +205,7 @@ type Ledger struct {
 	Instance string    `json:"instance"`
 	Epoch    int       `json:"epoch,omitempty"`
 	Total    int       `json:"total"`
+	Held     bool      `json:"held,omitempty"`
 	Items    []Holding `json:"items,omitempty"`
 }
 

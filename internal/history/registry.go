@@ -72,6 +72,9 @@ func (c *checker) judgeLedgers(j *job, r *Record, blame func(int, string, ...any
 		if !live && len(l.Items) > 0 && len(s.Lives) > 0 {
 			blame(l.Items[0].Item, "the ledger of %s, whose life is over, holds %d items", l.Instance, len(l.Items))
 		}
+		if l.Held {
+			blame(one(numbers(l)), "the ledger of %s is held", l.Instance)
+		}
 		for _, h := range l.Items {
 			k := [2]int{l.Epoch, h.Item}
 			if other, twice := owners[k]; twice {
@@ -104,6 +107,14 @@ func (c *checker) judgeLedgers(j *job, r *Record, blame func(int, string, ...any
 			blame(item, "nobody owns it")
 		}
 	}
+}
+
+func numbers(l Ledger) []int {
+	var items []int
+	for _, h := range l.Items {
+		items = append(items, h.Item)
+	}
+	return items
 }
 
 // configured is the total that the configuration said at an instant; 0: nobody knows.

@@ -162,7 +162,7 @@ func (p *part) pauseWorker(d drawn) (string, int) {
 
 // changeCalmly changes a total when nothing else is about.
 func (p *part) changeCalmly(d drawn) (string, int) {
-	p.rest(rules.Settle + calm)
+	p.rest(sessionTimeout + rules.Settle + calm) // what was killed before is long gone
 	target, hits := p.changeTotal(d)
 	p.rest(rules.Changed)
 	return target, hits

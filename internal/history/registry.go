@@ -61,12 +61,6 @@ func (c *checker) judgeLeader(s *Snapshot, blame func(int, string, ...any)) {
 func (c *checker) judgeLedgers(j *job, r *Record, blame func(int, string, ...any)) {
 	s := r.Snapshot
 	owners := map[[2]int]string{}
-	latest, total := 0, 0
-	for _, l := range s.Ledgers {
-		if live := slices.Contains(s.Lives, l.Instance); live && l.Epoch >= latest {
-			latest, total = l.Epoch, l.Total
-		}
-	}
 	for _, l := range s.Ledgers {
 		live := slices.Contains(s.Lives, l.Instance)
 		if !live && len(l.Items) > 0 && len(s.Lives) > 0 {
@@ -89,24 +83,36 @@ func (c *checker) judgeLedgers(j *job, r *Record, blame func(int, string, ...any
 			}
 		}
 	}
-	if len(s.Lives) == 0 {
-		return
-	}
-	if s.Base != nil {
-		latest, total = s.Base.Epoch, s.Base.To
-	} else if last := len(j.plan.epochs) - 1; j.plan.told && last >= 0 {
-		latest, total = j.plan.epochs[last].number, j.plan.epochs[last].total
-	} else if n := j.configured(r.At); n > 0 {
-		total = n
-	}
-	if !c.spend(max(0, total)) {
+	epoch, total := j.latest(r)
+	if len(s.Lives) == 0 || !c.spend(max(0, total)) {
 		return
 	}
 	for item := range total {
-		if _, owned := owners[[2]int{latest, item}]; !owned {
+		if _, owned := owners[[2]int{epoch, item}]; !owned {
 			blame(item, "nobody owns it")
 		}
 	}
+}
+
+// latest is the epoch in force at a quiescence, and its total, by the best that is known:
+// the base, the configuration, the ledgers of the living.
+func (j *job) latest(r *Record) (epoch, total int) {
+	s := r.Snapshot
+	for _, l := range s.Ledgers {
+		if slices.Contains(s.Lives, l.Instance) && l.Epoch >= epoch {
+			epoch, total = l.Epoch, l.Total
+		}
+	}
+	if s.Base != nil {
+		return s.Base.Epoch, s.Base.To
+	}
+	if last := len(j.plan.epochs) - 1; j.plan.told && last >= 0 {
+		return j.plan.epochs[last].number, j.plan.epochs[last].total
+	}
+	if n := j.configured(r.At); n > 0 {
+		total = n
+	}
+	return epoch, total
 }
 
 func numbers(l Ledger) []int {

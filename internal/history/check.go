@@ -73,6 +73,7 @@ type process struct {
 	crashed  time.Duration // never: it was not
 	stopping time.Duration
 	pauses   []span
+	set      time.Duration // when its clock was set first; never: it was not
 }
 
 // awake is when a process that stands still at an instant goes on, or that instant.
@@ -141,7 +142,7 @@ type span struct{ from, to time.Duration }
 func (c *checker) process(who string) *process {
 	p := c.processes[who]
 	if p == nil {
-		p = &process{crashed: never, stopping: never}
+		p = &process{crashed: never, stopping: never, set: never}
 		c.processes[who] = p
 	}
 	return p
@@ -192,6 +193,9 @@ func (c *checker) learn(r *Record) {
 	case Stopping:
 		p := c.process(r.Who)
 		p.stopping = min(p.stopping, r.At)
+	case ClockSet:
+		p := c.process(r.Of)
+		p.set = min(p.set, r.At)
 	case Paused:
 		p := c.process(r.Of)
 		p.pauses = append(p.pauses, span{r.At, never})

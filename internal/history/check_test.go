@@ -487,6 +487,25 @@ func TestWithoutNodesInForce(t *testing.T) {
 	require.Empty(t, Check(without(h, fireOf(0, 5000)), rules).Violations) // nobody knows
 }
 
+// Without monitoring there is no record: another owner may run a fire again, and the same
+// one once its clock was set back.
+func TestWithoutMonitoring(t *testing.T) {
+	h := change(sound(), func(r Record) bool { return r.Kind == Configured }, func(r *Record) {
+		r.Config = &Config{Cron: everySecond, Total: 2, Unmonitored: true}
+	})
+	h = change(h, func(Record) bool { return true }, func(r *Record) { r.Fence = 0 })
+	again := func(who, instance, session string) []Record {
+		runs := ranBy(who, instance, session, 0, 3000, 3100)
+		runs[0].Fence = 0
+		return append(append([]Record(nil), h...), runs...)
+	}
+	require.Empty(t, Check(h, strict).Violations)
+	require.Empty(t, Check(again("w2", "i2", "s2"), strict).Violations)
+	require.Equal(t, map[Invariant]int{Outcome: 1}, Check(again("w1", "i1", "s1"), strict).Broken)
+	set := at(3050, Record{Kind: ClockSet, Who: "w1", Of: "w1"})
+	require.Empty(t, Check(append(again("w1", "i1", "s1"), set), strict).Violations)
+}
+
 func TestAViolationShowsItsLines(t *testing.T) {
 	got := Check(append(sound(), skip(3500, 0, 3000, 3000, 1)), strict)
 	text := got.Violations[0].String()

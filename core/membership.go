@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -33,11 +34,12 @@ type job struct {
 }
 
 func (s *Scheduler) newJob(work Job, cfg JobConfig) (*job, error) {
+	wrong := cfg.validate(s.opts)
 	if work == nil {
-		return nil, &ConfigError{Job: cfg.Name, Field: "Job", Problem: "is nil; give the function that does the work"}
+		wrong = errors.Join(&ConfigError{Job: cfg.Name, Field: "Job", Problem: "is nil; give the function that does the work"}, wrong)
 	}
-	if err := cfg.validate(s.opts); err != nil {
-		return nil, err
+	if wrong != nil {
+		return nil, wrong
 	}
 	path, err := layout.New(s.reg.Namespace(), cfg.Name)
 	if err != nil {

@@ -67,7 +67,8 @@ func walk(b *bed, ses registry.Session, path string) string {
 var (
 	stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
 	marks  = regexp.MustCompile(`(/notices/\S+) E "[^"]+ \d+"`)
-	leads  = regexp.MustCompile(`(/leader/election/instance|/term) E "([^"]*)"`)
+	leads  = regexp.MustCompile(`(/leader/election/instance|/term) E "([^" ]*)(?: \d+)?"`)
+	zones  = regexp.MustCompile(`,\\"zone\\":\\"[^\\]*\\"`)
 )
 
 // normal replaces what differs from run to run: namespace, lives, times, which of
@@ -82,6 +83,7 @@ func normal(b *bed, tree string, ins ...*instance) string {
 	if both := leads.FindAllStringSubmatch(tree, -1); len(both) == 2 && both[0][2] == both[1][2] {
 		tree = leads.ReplaceAllString(tree, `$1 E "LEADER"`)
 	}
+	tree = zones.ReplaceAllString(tree, `,\"zone\":\"ZONE\"`)
 	tree = marks.ReplaceAllString(tree, `$1 E "LEADER N"`)
 	return stamps.ReplaceAllString(tree, "TIME")
 }

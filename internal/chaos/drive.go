@@ -47,6 +47,9 @@ var errBroken = errors.New("chaos: invariants were broken")
 
 // drive runs all parts and judges them.
 func drive(ctx context.Context, s settings, out io.Writer) error {
+	// Whatever hangs, the run ends.
+	ctx, cancel := context.WithTimeout(ctx, 2*s.duration+10*time.Minute)
+	defer cancel()
 	dir := s.dir
 	if dir == "" {
 		var err error
@@ -167,7 +170,7 @@ func (p *part) run() (err error) {
 	work.Go(func() { observe(watching, p.reg, history.NewWriter(file, "observer", wall)) })
 	defer work.Wait()
 	defer stop()
-	if p.fleet, err = newFleet(p.dir, p.registry, p.servers.Addrs(), p.workers, p.out); err != nil {
+	if p.fleet, err = newFleet(p.ctx, p.dir, p.registry, p.servers.Addrs(), p.workers, p.out); err != nil {
 		return err
 	}
 	defer p.fleet.close()

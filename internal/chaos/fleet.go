@@ -14,6 +14,7 @@ import (
 
 // A fleet is all workers of a part of the run.
 type fleet struct {
+	ctx           context.Context
 	dir, registry string
 	out           *history.Writer // the driver's
 	slots         []*slot
@@ -41,9 +42,14 @@ type slot struct {
 	up       bool
 }
 
-func newFleet(dir, registry string, addrs []string, n int, out *history.Writer) (*fleet, error) {
-	f := &fleet{dir: dir, registry: registry, out: out}
+func newFleet(ctx context.Context, dir, registry string, addrs []string, n int, out *history.Writer) (*fleet, error) {
+	f := &fleet{ctx: ctx, dir: dir, registry: registry, out: out}
 	f.changed = sync.NewCond(&f.mu)
+	context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.changed.Broadcast()
+	})
 	for i := range n {
 		w, err := newWay(addrs)
 		if err != nil {
@@ -167,14 +173,15 @@ func (s *slot) setAhead(d time.Duration) {
 }
 
 // take waits for a worker whose process is up and that no fault is at, from the wanted
-// one on. down: it will be down, or stand still: some always go on.
+// one on. down: it will be down, or stand still: some always go on. When the run is given
+// up it returns any.
 func (f *fleet) take(wanted int, down bool) *slot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for {
 		for i := range f.slots {
 			s := f.slots[(wanted+i)%len(f.slots)]
-			if s.busy || !s.up || down && f.disabled >= len(f.slots)/2 {
+			if f.ctx.Err() == nil && (s.busy || !s.up || down && f.disabled >= len(f.slots)/2) {
 				continue
 			}
 			s.busy = true

@@ -35,10 +35,7 @@ func (l *Leader) lead(ctx context.Context) error {
 		l.mu.Unlock()
 	}
 	if errors.Is(err, errNotLeader) {
-		l.mu.Lock()
-		node := l.node
-		l.mu.Unlock()
-		return l.abdicate(ctx, node) // let all elect
+		return l.abdicate(ctx) // let all elect
 	}
 	return err
 }
@@ -47,6 +44,7 @@ func (l *Leader) lead(ctx context.Context) error {
 func (l *Leader) reshard(ctx context.Context) error {
 	begun := l.cfg.Now()
 	pause := 5 * time.Millisecond
+	assigned := false
 	for {
 		s, err := l.view(ctx)
 		if err != nil {
@@ -62,9 +60,7 @@ func (l *Leader) reshard(ctx context.Context) error {
 			if err == nil {
 				l.refused = 0
 				l.await(plan)
-				if plan.Base != nil && plan.Base.Assigned {
-					l.Tidy()
-				}
+				assigned = assigned || (plan.Base != nil && plan.Base.Assigned)
 			}
 			again = plan.Base != nil
 		}
@@ -78,6 +74,9 @@ func (l *Leader) reshard(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !again:
+			if assigned { // an epoch's items: those of the one before may go
+				l.Tidy()
+			}
 			return nil
 		}
 	}
@@ -120,6 +119,9 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if !s.term.Owned || layout.UnmarshalTerm(s.term.Value).Leader != l.cfg.ID {
 		return s, errNotLeader
 	}
+	l.mu.Lock()
+	l.base = s.base
+	l.mu.Unlock()
 	s.View = sharding.View{
 		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
 		Base: l.readBase(s.base),
@@ -150,23 +152,34 @@ func (l *Leader) readBase(n registry.Node) *layout.Base {
 // member is what the nodes of one id say; false when there is nothing of it.
 func (l *Leader) member(id string, led, life, notice registry.Node) (sharding.Member, bool) {
 	m := sharding.Member{ID: id, Version: led.Version}
+	if life.Exists() && !life.Ephemeral {
+		l.foreign(life.Path, "lives", nil)
+	}
 	switch {
-	case life.Exists() && notice.Exists():
+	case life.Ephemeral && notice.Ephemeral:
 		m.State = sharding.Alive
-	case life.Exists() || notice.Exists():
+	case life.Ephemeral || notice.Ephemeral:
 		m.State = sharding.Astray
 	default:
 		m.State = sharding.Dead
 	}
-	if led.Exists() && (!life.Exists() || led.Created == life.Created) {
+	if led.Exists() && (!life.Ephemeral || led.Created == life.Created) {
 		decoded, err := ledger.Decode(led.Value)
 		if err != nil {
-			l.warn("foreign value in "+led.Path, err)
+			l.foreign(led.Path, "ledgers", err)
 		} else {
 			m.Ledger = decoded
 		}
 	}
 	return m, m.State != sharding.Dead || m.Ledger != nil
+}
+
+// foreign warns of a node that is none of ours, once.
+func (l *Leader) foreign(path, among string, err error) {
+	if !l.warned[path] {
+		l.warned[path] = true
+		l.warn("foreign node "+path+" among the "+among, err)
+	}
 }
 
 // schedule puts the configured schedule in force, where it is not. It reports whether
@@ -206,15 +219,12 @@ func (l *Leader) since(s snapshot) time.Time {
 		if m.Ledger == nil {
 			continue
 		}
-		if t := m.Ledger.Latest(); t.After(since) && t.Before(s.Now.Add(ahead)) {
+		if t := m.Ledger.Latest(); t.After(since) && t.Before(s.Now.Add(ledger.Believable)) {
 			since = t
 		}
 	}
 	return since
 }
-
-// ahead is how far in the future a record may be and still be believed.
-const ahead = 10 * time.Minute
 
 // report tells of what was moved.
 func (l *Leader) report(p *sharding.Plan, done event.Resharded) {

@@ -72,10 +72,12 @@ type Leader struct {
 	pause   time.Duration
 	waiting bool
 	watched map[target]bool
+	base    registry.Node // as the last view had it
 
 	// Of the work task alone:
-	stamp   int // of this leader's commits
-	refused int // commits in a row that met a change of a ledger
+	stamp   int             // of this leader's commits
+	refused int             // commits in a row that met a change of a ledger
+	warned  map[string]bool // foreign nodes that were told
 }
 
 type target struct {
@@ -85,7 +87,7 @@ type target struct {
 
 // New returns a leader that follows. It does nothing until it is able (SetAble).
 func New(c Config) *Leader {
-	l := &Leader{cfg: c, flags: map[string]bool{}, watched: map[target]bool{}}
+	l := &Leader{cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, watched: map[target]bool{}}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
 	return l
@@ -217,9 +219,9 @@ func (l *Leader) govern(ctx context.Context) error {
 	l.mu.Unlock()
 	switch {
 	case ours && !able, led && !ours:
-		return l.abdicate(ctx, node)
+		return l.abdicate(ctx)
 	case node.Owned && !ours: // somebody wrote another name into our node
-		return l.abdicate(ctx, node)
+		return l.abdicate(ctx)
 	case !able:
 		return nil
 	case !node.Exists():
@@ -293,7 +295,7 @@ func (l *Leader) remove(ctx context.Context, n registry.Node) error {
 
 // abdicate gives up the term, and the leader's node when it is this session's. Nothing
 // of this leader is in flight: its task settles what it commits.
-func (l *Leader) abdicate(ctx context.Context, node registry.Node) error {
+func (l *Leader) abdicate(ctx context.Context) error {
 	nodes, err := settle.Get(ctx, l.cfg.Session, l.hindered, l.cfg.Job.Term(), l.cfg.Job.Leader())
 	if err != nil {
 		return err

@@ -39,16 +39,14 @@ const tidyPause = 2 * time.Second
 
 func (l *Leader) tidyItems(ctx context.Context) error {
 	job := l.cfg.Job
-	nodes, err := l.cfg.Session.Get(ctx, job.Base(), job.Term())
-	if err != nil {
-		return err
-	}
-	base, term := nodes[0], nodes[1]
-	b, err := layout.UnmarshalBase(base.Value)
-	if !base.Exists() || err != nil || !b.Assigned || !term.Owned {
+	l.mu.Lock()
+	base := l.base
+	l.mu.Unlock()
+	b := l.readBase(base)
+	if b == nil || !b.Assigned {
 		return nil // the end of the epoch's assignment asks again
 	}
-	guard := []registry.Op{l.life(), registry.Check(term.Path, registry.AnyVersion), registry.Check(base.Path, base.Version)}
+	guard := []registry.Op{l.life(), registry.Check(job.Term(), registry.AnyVersion), registry.Check(base.Path, base.Version)}
 	names, err := l.cfg.Session.Children(ctx, job.Sharding())
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/failpoint"
@@ -29,7 +30,7 @@ func (m *Member) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ops := append(old, m.serverOps()...)
+	ops := slices.Concat(old, m.serverOps())
 	marker := len(ops)
 	value, err := layout.MarshalInstance(id)
 	if err != nil {
@@ -185,15 +186,12 @@ func (m *Member) open(ctx context.Context) error {
 	m.stage = stageFiring
 	paused, every := m.paused, m.set.Reconcile
 	m.leader = m.newLeader(id)
-	enabled := m.begins()
-	set := m.itemSettings()
 	m.mu.Unlock()
 	if paused { // Stop came meanwhile
 		f.Stop()
 		return nil
 	}
-	f.Configure(set)
-	f.SetServer(enabled)
+	m.putInForce()
 	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.sawNotice)
 	m.cfg.Session.Follow(m.cfg.Job.Leader(), registry.Self, m.sawLeader)
 	m.arm(every)

@@ -12,6 +12,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/strategy"
 )
@@ -76,15 +77,28 @@ func (m *Member) sawServer(n registry.Node) func() {
 	return m.switched
 }
 
-// switched tells the parts whether this server may begin anything, and lead.
+// switched follows whether this server may begin anything, and lead.
 func (m *Member) switched() {
-	m.mu.Lock()
-	f, begins := m.firing, m.begins()
-	m.mu.Unlock()
-	if f != nil {
-		f.SetServer(begins)
-	}
+	m.putInForce()
 	m.look()
+}
+
+// putInForce gives the items what they go by now. Who comes later has seen more: each
+// looks and puts while no other does.
+func (m *Member) putInForce() {
+	m.putting.Lock()
+	defer m.putting.Unlock()
+	m.mu.Lock()
+	f, begins, set := m.firing, m.begins(), m.itemSettings()
+	m.mu.Unlock()
+	if f == nil {
+		return
+	}
+	f.SetServer(begins)
+	if set != m.put {
+		m.put = set
+		f.Configure(set)
+	}
 }
 
 // begins reports whether anything may begin here, by operators' wishes.
@@ -164,18 +178,24 @@ func (m *Member) sawInForce(n registry.Node) func() {
 	return m.look
 }
 
-// refire puts the schedule in force, and what else the items go by.
+// refire puts the schedule in force.
 func (m *Member) refire() {
+	m.putInForce()
 	m.mu.Lock()
-	f, set := m.firing, m.itemSettings()
+	f := m.firing
 	m.mu.Unlock()
 	if f != nil {
-		f.Configure(set)
-		if st := f.State(); st.Never && !set.Delayed {
+		if st := f.State(); st.Never && !m.delayed() {
 			m.warn("the schedule never fires again", nil)
 		}
 	}
 	m.look()
+}
+
+func (m *Member) delayed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rule.delayed
 }
 
 // A timing is what a schedule in force means to the items.
@@ -294,8 +314,7 @@ func (m *Member) adoptConfig() {
 	if err == nil {
 		m.set = set
 	}
-	f, enabled := m.firing, m.begins()
-	items := m.itemSettings()
+	f := m.firing
 	m.mu.Unlock()
 	if err != nil {
 		m.warn("the configuration in the registry is refused; the last good one stays in force", err)
@@ -307,9 +326,8 @@ func (m *Member) adoptConfig() {
 	}
 	m.cfg.Emit(event.ConfigChanged{Job: m.name(), Changes: changes})
 	m.tellSettings(set)
+	m.putInForce()
 	if f != nil {
-		f.Configure(items)
-		f.SetServer(enabled)
 		m.arm(set.Reconcile)
 	}
 	m.look()
@@ -371,14 +389,11 @@ func (m *Member) reconcile(time.Time) {
 	m.believe()
 }
 
-// tolerance is how far ahead of the clock a record may be until it is doubted.
-const tolerance = 10 * time.Minute
-
 // believe sets records back that are far ahead of the clock, unless another instance's
 // clock says that this one is behind: it registered at an instant that is still to come.
 func (m *Member) believe() {
 	now := m.cfg.Now()
-	limit := now.Add(tolerance)
+	limit := now.Add(ledger.Believable)
 	m.mu.Lock()
 	f, own, paused := m.firing, m.id.String(), m.paused
 	behind := ""

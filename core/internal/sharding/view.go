@@ -53,9 +53,6 @@ type View struct {
 	Assign func(ids []string, total int, previous map[string][]int) map[string][]int
 }
 
-// future is how far ahead of the leader's clock a record may be and still be believed.
-const future = 10 * time.Minute
-
 // holds reports whether the member holds items of an epoch before.
 func (m Member) holdsBefore(epoch int) bool {
 	return m.Ledger != nil && m.Ledger.Len() > 0 && m.Ledger.Epoch < epoch
@@ -114,7 +111,7 @@ func (v *View) end() time.Time {
 		for _, rec := range m.Ledger.All() {
 			for _, t := range []time.Time{rec.Through, rec.Run} {
 				all = later(all, t)
-				if t.Before(v.Now.Add(future)) {
+				if t.Before(v.Now.Add(ledger.Believable)) {
 					sane = later(sane, t)
 				}
 			}

@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// Believable is how far ahead of a clock a record may be. One that is further was made by
+// a clock that was wrong: to wait for it would excuse the fires of years.
+const Believable = 24 * time.Hour
+
 // Item is the record of one sharding item. It is comparable.
 type Item struct {
 	// Through: every fire due at or before it has an outcome or runs. Zero means that

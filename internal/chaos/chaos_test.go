@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -205,5 +204,5 @@ func TestParse(t *testing.T) {
 		_, err := parse(bad)
 		require.Error(t, err, "%v", bad)
 	}
-	require.False(t, errors.Is(err, errBroken))
+	require.NotErrorIs(t, err, errBroken)
 }

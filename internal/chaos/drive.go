@@ -27,7 +27,7 @@ var rules = history.Rules{
 	Timetable: timetable, Tail: 2 * time.Second,
 	Settle: sessionTimeout + 2*time.Second,
 	Owned:  2500 * time.Millisecond, Led: 2500 * time.Millisecond, Changed: 4 * time.Second,
-	Late: 2 * time.Second, Again: 3 * time.Second, Cancel: 700 * time.Millisecond,
+	Late: 2 * time.Second, Again: 3 * time.Second, Cancel: 700 * time.Millisecond, Tell: 2 * time.Second,
 }
 
 const (

@@ -128,7 +128,10 @@ func (c *checker) judgeRuinedRun(j *job, k Key, f *fire) {
 	switch {
 	case n.returned < never && broke < never:
 		c.report.Tally.Untold++ // it may have been recorded just before
-	case n.returned < never && c.rules.Untold:
+		limit := later(n.returned, c.rules.Tell)
+		if c.rules.Tell > 0 && broke > limit && c.calm(n.returned, limit) {
+			c.blame(Outcome, k, limit, "returned, and nothing was told %v later: its life stood until %s", c.rules.Tell, show(broke))
+		}
 	case n.returned < never:
 		c.blame(Outcome, k, n.returned, "returned, and nothing was told: its life stood")
 	case broke < never:
@@ -182,8 +185,6 @@ func (c *checker) tally(f *fire) {
 		if f.ended[0].Err != "" {
 			t.Failed++
 		}
-	} else if c.rules.Untold && len(f.cuts) == 0 && len(f.runs) > 0 && f.runs[0].returned < never {
-		t.Ended++
 	}
 	if len(f.cuts) > 0 {
 		t.Cut++

@@ -63,9 +63,6 @@ type Rules struct {
 	// was in force, where no observer saw the nodes that say so; 15 s when zero.
 	Unsure time.Duration
 
-	// Untold says that ItemEnded is not told: what has returned, and is not cut, has ended.
-	Untold bool
-
 	// Settle is how long after a disturbing fault no bound holds yet.
 	Settle time.Duration
 	// Owned, Led and Changed bound the time after a life is seen gone, or a total changed.
@@ -77,6 +74,8 @@ type Rules struct {
 	// Cancel bounds how long after its session's Deadline, or after its process woke, a
 	// function runs on uncancelled.
 	Cancel time.Duration
+	// Tell bounds the time from a function's return to the telling of its end.
+	Tell time.Duration
 	// Enter is how long after the Deadline a function may be entered that was on its way
 	// in. Zero is judged too.
 	Enter time.Duration

@@ -194,13 +194,16 @@ func (e *etcdCluster) Leader(ctx context.Context) (leader int, err error) {
 	return leader, err
 }
 
+// Close ends the servers and removes their data.
 func (e *etcdCluster) Close() error {
-	for i := range e.tasks {
+	var errs []error
+	for i, t := range e.tasks {
 		if c := e.member(i); c != nil {
 			c.kill()
 		}
+		errs = append(errs, os.RemoveAll(t.Dir))
 	}
-	return e.claim.Close()
+	return errors.Join(append(errs, e.claim.Close())...)
 }
 
 // askEtcd returns nil when a member does not answer.

@@ -68,6 +68,13 @@ func ranBy(who, instance, session string, item, due, entered int) []Record {
 	return []Record{at(entered, r), at(entered+10, back), at(entered+20, ended)}
 }
 
+// ranLong is a run of item 0 that goes on until an instant.
+func ranLong(due, until int) []Record {
+	h := ran(0, due)
+	h[1], h[2] = at(until, h[1]), at(until+10, h[2])
+	return h
+}
+
 // sound is a history without a fault: two processes, of which the first owns both items
 // of job a; fires at 1, 2, 3, 4 and 5 s, then nothing more.
 func sound() []Record {
@@ -401,6 +408,11 @@ func TestInvariants(t *testing.T) {
 			name:    "a late run",
 			history: append(without(sound(), fireOf(0, 3000)), ranBy("w1", "i1", "s1", 0, 3000, 3300)...),
 			want:    map[Invariant]int{Late: 1},
+		},
+		{
+			name: "a late run behind a long one",
+			history: append(append(without(without(sound(), fireOf(0, 3000)), fireOf(0, 2000)), ranBy("w1", "i1", "s1", 0, 3000, 3300)...),
+				ranLong(2000, 3250)...),
 		},
 		{name: "a late run under a fault", history: append(append(without(sound(), fireOf(0, 3000)), ranBy("w1", "i1", "s1", 0, 3000, 3300)...), fault(3100, 3200)...)},
 

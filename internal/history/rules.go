@@ -67,7 +67,8 @@ type Rules struct {
 	Settle time.Duration
 	// Owned, Led and Changed bound the time after a life is seen gone, or a total changed.
 	Owned, Led, Changed time.Duration
-	// Late bounds the lateness of a run, by its owner's clock.
+	// Late bounds the lateness of a run, by its owner's clock; the time for which the run
+	// before of the same item went on does not count.
 	Late time.Duration
 	// Again bounds what a fixed delay may take beyond its delay.
 	Again time.Duration

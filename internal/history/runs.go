@@ -20,10 +20,13 @@ func (c *checker) judgeRuns(j *job) {
 		c.judgeFence(j, fences, n)
 		c.judgeDeadline(n)
 	}
-	if c.rules.Late > 0 && !j.delayed(c) {
-		for _, n := range j.runs {
-			c.judgeLate(j, n)
-		}
+	if c.rules.Late == 0 || j.plan.delay > 0 {
+		return
+	}
+	free := map[int]time.Duration{} // since when nothing of an item runs
+	for _, n := range j.runs {
+		c.judgeLate(j, n, free[n.Item])
+		free[n.Item] = max(free[n.Item], min(c.ended(n), c.last))
 	}
 }
 
@@ -111,13 +114,14 @@ func (c *checker) judgeDeadline(n *run) {
 	}
 }
 
-// judgeLate judges the lateness of a function by its owner's clock, where no fault is about.
-func (c *checker) judgeLate(j *job, n *run) {
+// judgeLate judges the lateness of a function by its owner's clock, where no fault is
+// about. The time that it waited for the item's run before does not count.
+func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 	r := n.entered
 	if r.Wall.IsZero() || r.Due.IsZero() || j.plan.judged && j.plan.isUnsure(n.Due) {
 		return
 	}
-	late := r.Wall.Sub(r.Due)
+	late := min(r.Wall.Sub(r.Due), r.At-free)
 	if !c.calm(r.At-max(late, 0), r.At) || c.mourning(j, r.At-max(late, 0), r.At) || c.changing(j, r.At) {
 		return
 	}
@@ -147,9 +151,6 @@ func (c *checker) changing(j *job, at time.Duration) bool {
 		return r.At <= at && at <= later(r.At, c.rules.Settle+c.rules.Changed)
 	})
 }
-
-// delayed reports whether the job has a fixed delay.
-func (j *job) delayed(*checker) bool { return j.plan.delay > 0 }
 
 // judgeDelay judges that items of a fixed delay run again.
 func (c *checker) judgeDelay(j *job) {

@@ -87,7 +87,7 @@ swap: ## one program and one file, on etcd and then on ZooKeeper
 
 .PHONY: short
 short: ## the tests that take seconds
-	$(GO) test -short ./registry ./registry/memory ./registry/internal/... ./strategy ./internal/layout ./config ./core/...
+	$(GO) test -short ./registry ./registry/memory ./registry/internal/... ./strategy ./internal/field ./internal/layout ./config ./core/...
 
 .PHONY: check
 check: $(STEP) ## everything but the tests
@@ -133,7 +133,7 @@ bench: ## all benchmarks, once each unless BENCHTIME says otherwise
 
 .PHONY: cover
 cover: ## coverage of each function, over the tests of all packages
-	$(GO) test -coverpkg=./registry/...,./strategy/...,./core/...,./config/...,./internal/layout/... -coverprofile=cover.out ./...
+	$(GO) test -coverpkg=./registry/...,./strategy/...,./core/...,./config/...,./internal/field/...,./internal/layout/... -coverprofile=cover.out ./...
 	$(GO) tool cover -func=cover.out | tail -n 1
 
 .PHONY: clean

@@ -24,7 +24,8 @@
 //
 // Bind refuses a job without a function and a function without a job, and names
 // them. A program that runs only some of the jobs of a file asks for each with
-// Config.Job and adds it itself.
+// Config.Job and adds it itself. What core.New is told of sharding strategies
+// (core.WithStrategy) is told to Load too, so that it knows their names.
 //
 // # The registry
 //
@@ -87,7 +88,7 @@
 //
 // The error of Load and Parse is an *Error that holds every *FieldError found, sorted by
 // line: each is one line with file, line, column, field, what is wrong and the fix.
-// Unknown and repeated keys, wrong types, and values that core would refuse are
+// Unknown and repeated keys, wrong types, and all that core.JobConfig.Validate finds are
 // problems. Anchors, aliases, merge keys and tags are not read. No such error repeats
 // a value of the registry block, nor one of props. Open and Bind name the place in the
 // file too.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/strategy"
 )
 
 // A page is what a logger has written.
@@ -145,16 +148,50 @@ func TestTheZoneOfTheFirstInstanceIsKept(t *testing.T) {
 		a := b.start("a", newWitness(), cfg)
 		nodes, err := b.open(a).Get(b.Context(), b.path(a, "config"))
 		require.NoError(b, err)
-		require.Contains(b, string(nodes[0].Value), "props:\n  elasticron.zone: ")
+		if zone := settings.LocalZone(); zone != "" {
+			require.Contains(b, string(nodes[0].Value), "props:\n  elasticron.zone: "+zone+"\n")
+		}
 		require.NotContains(b, string(nodes[0].Value), "timeZone")
 		c := b.start("c", newWitness(), cfg)
 		require.Empty(b, of[event.ConfigChanged](c))
 
 		b.setConfig(a, string(nodes[0].Value), "jobName: hello\ncron: 0 0 2 * * ?\nshardingTotalCount: 1\nmonitorExecution: true\nmisfire: true\n"+
 			"reconcileIntervalMinutes: 10\nprops:\n  elasticron.zone: Pacific/Chatham\n")
-		b.until("the change is told", func() bool { return len(of[event.ConfigChanged](c)) == 1 && len(of[event.Warning](c)) == 1 })
+		b.until("the change is told", func() bool { return len(of[event.ConfigChanged](c)) == 1 && len(of[event.Warning](c)) >= 1 })
 		require.Equal(b, "TimeZone", of[event.ConfigChanged](c)[0].Changes[0].Field)
-		require.Contains(b, of[event.Warning](c)[0].Problem, "the job fires in Pacific/Chatham")
+		warnings := of[event.Warning](c)
+		require.Contains(b, warnings[len(warnings)-1].Problem, "the job fires in Pacific/Chatham")
 		b.until("its next fire is in that zone", func() bool { return c.job().Next.UTC().Format("15:04") == "12:15" })
+	})
+}
+
+// northOnly gives every item to the smallest id.
+type northOnly struct{}
+
+func (northOnly) Name() string { return "NORTH" }
+
+func (northOnly) Assign(in strategy.Input) strategy.Assignment {
+	a := strategy.Assignment{slices.Min(in.Instances): nil}
+	for n := range in.Total {
+		id := slices.Min(in.Instances)
+		a[id] = append(a[id], n)
+	}
+	return a
+}
+
+// Finding C 6.
+func TestAStrategyOfOnesOwnAssigns(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		cfg := everySecond
+		cfg.Strategy = "NORTH"
+		a := b.start("a", newWitness(), cfg, core.WithStrategy("NORTH", northOnly{}))
+		c := b.start("c", newWitness(), cfg, core.WithStrategy("NORTH", northOnly{}))
+		b.until("a has all", func() bool { return settled(4, a) && len(c.job().Instances) == 2 })
+		require.Empty(b, c.job().Items)
+		a.stop(b)
+		b.until("c has all", func() bool { return settled(4, c) })
+		// Who lacks the strategy cannot run the job, and says so.
+		d := b.prepare("d", newWitness(), everySecond)
+		require.ErrorContains(b, d.Start(b.Context()), `config: Strategy: "NORTH" is not a strategy; there are: AVG_ALLOCATION`)
 	})
 }

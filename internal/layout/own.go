@@ -74,21 +74,31 @@ type Rule struct {
 	Overlap string `json:"overlap,omitempty"`
 }
 
+// A Past is a rule that was in force, for the fires due after Since.
+type Past struct {
+	Rule
+	Since time.Time `json:"since"`
+}
+
 // A Schedule is the rule by which all members fire: since Since, and for the fires
-// until then the one before. Since is zero for the first.
+// until then the ones before. Since is zero for the first.
 type Schedule struct {
 	// Number counts the schedules of the job from 1.
 	Number int `json:"n"`
 	Rule
 	// Since: fires due at or before it belong to Before.
 	Since time.Time `json:"since"`
-	// Before is the rule until Since; nil for the first schedule.
-	Before *Rule `json:"before,omitempty"`
+	// Before are the rules until Since, the latest first, as far back as any item may owe
+	// a fire.
+	Before []Past `json:"before,omitempty"`
 }
 
 // MarshalSchedule writes the value of the schedule's node.
 func MarshalSchedule(s Schedule) []byte {
 	s.Since = s.Since.UTC()
+	for i := range s.Before {
+		s.Before[i].Since = s.Before[i].Since.UTC()
+	}
 	return marshalOwn(s)
 }
 

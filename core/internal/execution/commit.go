@@ -109,6 +109,7 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 	case failed.Op.Kind == registry.OpDelete && errors.Is(failed, registry.ErrNotFound):
 		e.erased = true // from outside; the change still counts
 	case errors.Is(failed, registry.ErrNoParent) && r.repair(ctx, failed.Op.Path):
+	case errors.Is(failed, registry.ErrExists) && r.leftover(ctx, failed.Op.Path):
 	default:
 		rest := make([]*entry, 0, len(b.entries))
 		for _, x := range b.entries {
@@ -123,6 +124,18 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 		r.owner.Refused(e.Change, Obstructed, rec, failed.Err.Error())
 	}
 	r.putBack(b.entries)
+}
+
+// leftover removes a node that is in the way and that this session made itself: of a
+// begin whose record went with a ledger that was deleted. It reports false when the node
+// is somebody else's.
+func (r *Recorder) leftover(ctx context.Context, path string) bool {
+	nodes, err := settle.Get(ctx, r.cfg.Session, r.owner.Hindered, path)
+	if err != nil || !nodes[0].Owned {
+		return err != nil || !nodes[0].Exists()
+	}
+	r.eraseNode(ctx, path)
+	return true
 }
 
 // repair makes the parents of a node again that somebody deleted. It reports false when

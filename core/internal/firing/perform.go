@@ -240,8 +240,9 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 			actions = append(actions, f.machine.Begun(n, c.Due, rev)...)
 		case items.Record:
 		case items.End:
-			if rev == 0 { // of an item that is another's by now, who has told what became of it
+			if rev == 0 { // the item is another's by now: this end is recorded nowhere
 				f.forgetRun(c.Due)
+				f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.instance})
 				continue
 			}
 			f.ended(c.epoch, c.total, n, c.Due, c.took, c.err)

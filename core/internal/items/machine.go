@@ -164,6 +164,9 @@ func (m *Machine) forget(it *item) {
 	if it.recorded && it.phase > beginning {
 		m.strays[it.number] = it.due
 	}
+	if it.phase == running {
+		m.blocked[it.number] = true // it may be back before its function has returned
+	}
 	m.enter(it, idle)
 	m.delays.remove(it)
 	delete(m.items, it.number)
@@ -416,6 +419,7 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	case Behind:
 		m.offer(it, now)
 	case Elsewhere:
+		it.ready = now.Add(m.set.Delay)
 		m.pass(it, due, append(skips, Skip{First: due, Last: due, Count: 1, Reason: event.SkipRunningElsewhere, Detail: detail}))
 	}
 	return m.done()

@@ -101,8 +101,8 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	}
 	f := l.cfg.Facts()
 	ids := names
-	for _, id := range f.Lives {
-		if !slices.Contains(names, id) {
+	for _, id := range append(f.Lives, f.Instances...) {
+		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -115,10 +115,12 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
 	}
-	// A ledger that was listed and is gone by now may stand under another id, which was
-	// not: its owner has registered anew in between.
-	for i := range names {
-		if !nodes[fixed+3*i].Exists() {
+	// A registration that was listed, or seen, and is gone by now may stand under another
+	// id, which was not: its owner has registered anew in between.
+	for i, id := range ids {
+		of := nodes[fixed+3*i:]
+		gone := !of[0].Exists() && !of[1].Exists()
+		if gone && (i < len(names) || slices.Contains(f.Lives, id)) {
 			return s, fmt.Errorf("core: ledgers: %w", errStale)
 		}
 	}
@@ -206,13 +208,42 @@ func (l *Leader) schedule(ctx context.Context, s snapshot) (bool, error) {
 	if s.schedule.Exists() {
 		op = registry.Set(l.cfg.Job.Schedule(), nil, s.schedule.Version)
 		if err == nil {
-			next.Before, next.Since = &was.Rule, l.since(s)
+			next.Since = l.since(s)
+			next.Before = past(was, l.owed(s))
 		} else {
 			l.warn("the node "+op.Path+" holds no schedule; it is made again from the configuration", err)
 		}
 	}
 	op.Value = layout.MarshalSchedule(next)
 	return true, l.commit(ctx, s, []registry.Op{op})
+}
+
+// pastRules bounds how many schedules before are kept, however far an item lags.
+const pastRules = 8
+
+// past are the schedules under which fires due after an instant may still be decided.
+func past(was layout.Schedule, owed time.Time) []layout.Past {
+	rules := append([]layout.Past{{Rule: was.Rule, Since: was.Since}}, was.Before...)
+	for i, r := range rules {
+		if i+1 == pastRules || !r.Since.After(owed) {
+			return rules[:i+1]
+		}
+	}
+	return rules
+}
+
+// owed is the earliest instant from which on an item may owe fires.
+func (l *Leader) owed(s snapshot) time.Time {
+	earliest := s.Now
+	for _, m := range s.Members {
+		if m.Ledger == nil {
+			continue
+		}
+		if t := m.Ledger.Earliest(); !t.IsZero() && t.Before(earliest) {
+			earliest = t
+		}
+	}
+	return earliest
 }
 
 // since is from when on a new schedule counts: what any record says was decided under

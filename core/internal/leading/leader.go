@@ -25,8 +25,8 @@ type Facts struct {
 	Monitor, Delayed bool
 	// Up is since when the job has had a live instance, as this one has registered it.
 	Up time.Time
-	// Lives are the ids whose lives the watch has shown.
-	Lives []string
+	// Lives and Instances are the ids whose nodes the watches have shown.
+	Lives, Instances []string
 	// Eligible reports whether an id may be given items.
 	Eligible func(id string) bool
 	// Assign is the sharding strategy.

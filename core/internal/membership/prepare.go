@@ -77,7 +77,7 @@ func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 		return []registry.Op{registry.Create(m.cfg.Job.Config(), text)}, err
 	}
 	stored, err := m.cfg.Job.UnmarshalConfig(node.Value)
-	if m.cfg.Overwrite && (err != nil || len(settings.Differences(m.cfg.Local, stored)) > 0) {
+	if m.cfg.Overwrite && (err != nil || len(settings.Adopted(m.cfg.Local, stored)) > 0) {
 		before := &stored
 		if err != nil {
 			before = nil
@@ -85,15 +85,15 @@ func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 		text, err := m.marshal(settings.ToWrite(m.cfg.Local, before))
 		return []registry.Op{registry.Set(m.cfg.Job.Config(), text, node.Version)}, err
 	}
+	var set settings.Settings
+	if err == nil {
+		set, err = settings.Parse(m.name(), stored, m.cfg.Strategies)
+	}
 	if err != nil {
 		return nil, field.Adapt(err, func(e *field.Error) {
 			e.Job, e.File = m.name(), m.cfg.Job.Config()
 			e.Problem += "; repair the node, or start once with Overwrite"
 		})
-	}
-	set, err := settings.Parse(m.name(), stored, m.cfg.Strategies)
-	if err != nil {
-		return nil, err
 	}
 	m.mu.Lock()
 	first := !m.stored.Exists()
@@ -115,7 +115,7 @@ func (m *Member) marshal(c layout.Config) ([]byte, error) {
 
 // tellConfig tells what a user should know of the configuration that counts.
 func (m *Member) tellConfig(set settings.Settings, stored layout.Config) {
-	if changes := settings.Differences(m.cfg.Local, stored); len(changes) > 0 {
+	if changes := settings.Adopted(m.cfg.Local, stored); len(changes) > 0 {
 		m.cfg.Emit(event.ConfigChanged{Job: m.name(), Changes: changes, Adopted: true})
 	}
 	m.tellSettings(set)

@@ -212,16 +212,28 @@ func timingOf(s layout.Schedule) (timing, error) {
 	}
 	t := timing{line: misfire.Line{Since: s.Since, Now: now}}
 	t.delay, t.delayed = now.Delay()
-	if s.Before != nil {
-		before, err := settings.ParseSchedule(s.Before.Cron, s.Before.Zone, s.Before.Gap, s.Before.Overlap)
-		if err != nil {
-			return timing{}, err
-		}
-		if _, delayed := before.Delay(); !delayed {
-			t.line.Before = before
-		}
+	before, err := lineOf(s.Before)
+	if before != nil {
+		t.line.Before = before
 	}
-	return t, nil
+	return t, err
+}
+
+// lineOf makes one line of the schedules that were in force, the latest first; nil of
+// none. A fixed delay owes no fires of the past.
+func lineOf(past []layout.Past) (misfire.Fires, error) {
+	if len(past) == 0 {
+		return nil, nil
+	}
+	was, err := settings.ParseSchedule(past[0].Cron, past[0].Zone, past[0].Gap, past[0].Overlap)
+	if err != nil {
+		return nil, err
+	}
+	if _, delayed := was.Delay(); delayed {
+		return nil, nil
+	}
+	earlier, err := lineOf(past[1:])
+	return misfire.Line{Before: earlier, Since: past[0].Since, Now: was}, err
 }
 
 // itemSettings are what the items go by now. The caller holds mu.
@@ -343,15 +355,18 @@ func (m *Member) facts() leading.Facts {
 	}
 	slices.Sort(lives)
 	eligible := map[string]bool{}
+	instances := make([]string, 0, len(m.instances))
 	for id := range m.instances {
+		instances = append(instances, id)
 		if parsed, err := layout.ParseInstanceID(id); err == nil {
 			eligible[id] = m.enabled(parsed.IP)
 		}
 	}
+	slices.Sort(instances)
 	set := m.itemSettings()
 	s := m.set
 	f := leading.Facts{
-		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Up: m.up, Lives: lives,
+		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Up: m.up, Lives: lives, Instances: instances,
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},

@@ -133,3 +133,11 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	wait.Wait()
 }
+
+func TestOnlyCronReadsTheClock(t *testing.T) {
+	for expr, want := range map[string]bool{"0 0 2 * * ?": true, "@daily": true, "* * * * * ?": true, "@every 1h": false, "@delay 1h": false} {
+		s, err := Parse(Config{Expr: expr, Zone: "UTC"})
+		require.NoError(t, err)
+		require.Equal(t, want, s.ReadsClock(), expr)
+	}
+}

@@ -22,7 +22,7 @@ var shown = []struct {
 	value func(c layout.Config) string
 }{
 	{"Cron", func(c layout.Config) string { return strings.Join(strings.Fields(c.Cron), " ") }},
-	{"TimeZone", func(c layout.Config) string { return c.TimeZone }},
+	{"TimeZone", func(c layout.Config) string { return cmp.Or(c.TimeZone, c.Props[PropZone]) }},
 	{"Gap", func(c layout.Config) string { return cmp.Or(c.Props[PropGap], "run-after") }},
 	{"Overlap", func(c layout.Config) string { return cmp.Or(c.Props[PropOverlap], "first") }},
 	{"Shards", func(c layout.Config) string { return strconv.Itoa(c.ShardingTotalCount) }},
@@ -40,19 +40,22 @@ var shown = []struct {
 	{"StaticSharding", func(c layout.Config) string { return strconv.FormatBool(c.StaticSharding) }},
 }
 
-// Differences are the fields in which two configurations differ in a way that means
-// something here. Of props only names are shown. The zone that the first instance wrote
-// down (PropZone) differs only when both have one.
+// Adopted are the differences of the configuration that was given to Add to the one in the
+// registry. That a zone was written down there is none.
+func Adopted(local, registry layout.Config) []event.Change {
+	if registry.TimeZone == "" {
+		registry.Props = maps.Clone(registry.Props)
+		delete(registry.Props, PropZone)
+	}
+	return Differences(local, registry)
+}
+
+// Differences are the fields in which two configurations of the registry differ in a way
+// that means something here. Of props only names are shown.
 func Differences(before, after layout.Config) []event.Change {
 	var changes []event.Change
 	for _, f := range shown {
 		was, is := f.value(before), f.value(after)
-		if f.field == "TimeZone" && was == "" && is == "" {
-			was, is = before.Props[PropZone], after.Props[PropZone]
-			if was == "" || is == "" {
-				continue
-			}
-		}
 		if was != is {
 			changes = append(changes, event.Change{Field: f.field, Old: clip(was), New: clip(is)})
 		}

@@ -4,7 +4,7 @@
 //	s, err := settings.Parse("hello", stored, nil)
 //	...
 //	next, ok := s.Schedule.Next(time.Now())
-//	for _, change := range settings.Differences(before, stored) {
+//	for _, change := range settings.Adopted(local, stored) {
 //		...
 //	}
 //

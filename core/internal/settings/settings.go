@@ -43,8 +43,11 @@ type Settings struct {
 	// Schedule is when the job fires, in Zone.
 	Schedule *schedule.Schedule
 	// Zone is the name of the zone that counts, as ParseSchedule takes it: the time zone,
-	// else that of the process which wrote the configuration, else the local one.
+	// else that of the process which wrote the configuration, else the local one, "" when
+	// that has no name (LocalZone).
 	Zone string
+	// Gap and Overlap are the policies for a change of summer time, by their names.
+	Gap, Overlap string
 	// Strategy spreads the items.
 	Strategy strategy.Strategy
 	// ItemParams are the items' own parameters.
@@ -60,10 +63,11 @@ type Settings struct {
 func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Settings, error) {
 	s := Settings{
 		Stored: c, Monitor: c.MonitorExecution, Zone: zoneThatCounts(c),
+		Gap: cmp.Or(c.Props[PropGap], "run-after"), Overlap: cmp.Or(c.Props[PropOverlap], "first"),
 		Reconcile: time.Duration(max(c.ReconcileIntervalMinutes, 0)) * time.Minute,
 	}
 	var errs [4]error
-	s.Schedule, errs[0] = ParseSchedule(c.Cron, s.Zone, c.Props[PropGap], c.Props[PropOverlap])
+	s.Schedule, errs[0] = ParseSchedule(c.Cron, s.Zone, s.Gap, s.Overlap)
 	errs[1] = checkTotal(c.ShardingTotalCount, s.Schedule)
 	s.Strategy, errs[2] = findStrategy(c.JobShardingStrategyType, own)
 	s.ItemParams, errs[3] = layout.ParseItemParams(c.ShardingItemParameters)
@@ -145,7 +149,7 @@ func checkTotal(total int, s *schedule.Schedule) error {
 
 func findStrategy(name string, own map[string]strategy.Strategy) (strategy.Strategy, error) {
 	const key = "jobShardingStrategyType"
-	if s, ok := own[name]; ok {
+	if s, ok := own[name]; ok && name != "" {
 		if s == nil {
 			return nil, field.Errorf(key, "the strategy %q that WithStrategy gives is nil", name)
 		}
@@ -203,12 +207,12 @@ func ToWrite(c layout.Config, before *layout.Config) layout.Config {
 		c.JobExtraConfigurations = before.JobExtraConfigurations
 		zone = before.Props[PropZone]
 	}
-	if c.TimeZone == "" && readsClock(c) {
+	if zone = cmp.Or(zone, LocalZone()); c.TimeZone == "" && zone != "" && readsClock(c) {
 		c.Props = maps.Clone(c.Props)
 		if c.Props == nil {
 			c.Props = layout.Props{}
 		}
-		c.Props[PropZone] = cmp.Or(zone, LocalZone())
+		c.Props[PropZone] = zone
 	}
 	return c
 }

@@ -17,29 +17,43 @@ func location(t *testing.T, name string) *time.Location {
 	return loc
 }
 
+// zoneFile is the file of a zone that is nothing but a rule.
+func zoneFile(rule string) []byte {
+	const header = "TZif2" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	const counts = "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x01" + "\x00\x00\x00\x04"
+	const zone = "\x00\x00\x0e\x10" + "\x00" + "\x00" + "CET\x00"
+	block := header + counts + zone
+	return []byte(block + block + "\n" + rule + "\n")
+}
+
 // Finding C 5: the zone of a process has a name that others can read.
 func TestNameOfTheLocalZone(t *testing.T) {
 	now := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 	berlin := location(t, "Europe/Berlin")
+	copied, err := time.LoadLocationFromTZData("Local", zoneFile("CET-1CEST,M3.5.0,M10.5.0/3"))
+	require.NoError(t, err)
 	unnamed := func(offset int) *time.Location { return time.FixedZone("Local", offset) }
 	for _, c := range []struct {
-		name, tz, link string
-		local          *time.Location
-		want           string
+		name, tz, link, note string
+		local                *time.Location
+		want                 string
 	}{
-		{"the program set it", "", "", berlin, "Europe/Berlin"},
-		{"UTC", "", "", time.UTC, "UTC"},
-		{"TZ", "Asia/Tokyo", "", unnamed(9 * 3600), "Asia/Tokyo"},
-		{"TZ with a colon", ":Asia/Tokyo", "", unnamed(9 * 3600), "Asia/Tokyo"},
-		{"TZ is a file", "/usr/share/zoneinfo/Asia/Tokyo", "", unnamed(9 * 3600), "Asia/Tokyo"},
-		{"TZ goes before the link", "Asia/Tokyo", "/usr/share/zoneinfo/Asia/Seoul", unnamed(9 * 3600), "Asia/Tokyo"},
-		{"the link", "", "/usr/share/zoneinfo/Asia/Tokyo", unnamed(9 * 3600), "Asia/Tokyo"},
-		{"a relative link", "", "../usr/share/zoneinfo/posix/Asia/Tokyo", unnamed(9 * 3600), "Asia/Tokyo"},
-		{"the link of another system", "", "/var/db/timezone/zoneinfo/Asia/Tokyo", unnamed(9 * 3600), "Asia/Tokyo"},
-		{"the link says something else", "", "/usr/share/zoneinfo/Europe/Berlin", unnamed(9 * 3600), "GMT+9"},
-		{"a file somewhere", "/etc/zone", "", unnamed(5*3600 + 1800), "GMT+5:30"},
-		{"nothing known", "Nowhere/Land", "", unnamed(-(3*3600 + 30*60)), "GMT-3:30"},
-		{"nothing known, in Greenwich", "Nowhere/Land", "", unnamed(0), "UTC"},
+		{"the program set it", "", "", "", berlin, "Europe/Berlin"},
+		{"UTC", "", "", "", time.UTC, "UTC"},
+		{"TZ", "Asia/Tokyo", "", "", unnamed(9 * 3600), "Asia/Tokyo"},
+		{"TZ with a colon", ":Asia/Tokyo", "", "", unnamed(9 * 3600), "Asia/Tokyo"},
+		{"TZ is a file", "/usr/share/zoneinfo/Asia/Tokyo", "", "", unnamed(9 * 3600), "Asia/Tokyo"},
+		{"TZ goes before the link", "Asia/Tokyo", "/usr/share/zoneinfo/Asia/Seoul", "", unnamed(9 * 3600), "Asia/Tokyo"},
+		{"the link", "", "/usr/share/zoneinfo/Asia/Tokyo", "", unnamed(9 * 3600), "Asia/Tokyo"},
+		{"a relative link", "", "../usr/share/zoneinfo/posix/Asia/Tokyo", "", unnamed(9 * 3600), "Asia/Tokyo"},
+		{"the link of another system", "", "/var/db/timezone/zoneinfo/Asia/Tokyo", "", unnamed(9 * 3600), "Asia/Tokyo"},
+		{"the link says something else", "", "/usr/share/zoneinfo/Europe/Berlin", "", unnamed(9 * 3600), "GMT+9"},
+		{"a file somewhere", "/etc/zone", "", "", unnamed(5*3600 + 1800), "GMT+5:30"},
+		{"nothing known", "Nowhere/Land", "", "", unnamed(-(3*3600 + 30*60)), "GMT-3:30"},
+		{"nothing known, in Greenwich", "Nowhere/Land", "", "", unnamed(0), "UTC"},
+		{"a copy, and Debian's note", "", "", "Asia/Tokyo\n", unnamed(9 * 3600), "Asia/Tokyo"},
+		{"a copy, and a note of another zone", "", "", "Europe/Berlin\n", unnamed(9 * 3600), "GMT+9"},
+		{"a copy of a zone with summer time", "", "", "", copied, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(string) (string, bool) { return c.tz, c.tz != "" }
@@ -49,12 +63,26 @@ func TestNameOfTheLocalZone(t *testing.T) {
 				}
 				return c.link, nil
 			}
-			got := nameOf(c.local, env, link, now)
+			read := func(string) ([]byte, error) { return []byte(c.note), nil }
+			got := nameOf(c.local, env, link, read, now)
 			require.Equal(t, c.want, got)
 			_, err := ParseSchedule("@daily", got, "", "")
 			require.NoError(t, err, "it is a time zone")
 		})
 	}
+}
+
+func TestAZoneWithoutANameIsToldAndNotWritten(t *testing.T) {
+	c := good()
+	c.TimeZone = ""
+	s, err := Parse("hello", c, nil)
+	require.NoError(t, err)
+	s.Zone = "" // as Parse has it when the local zone has no name
+	require.Equal(t, "the name of this process's zone cannot be found, so each instance fires in its own; set TimeZone", zoneWarning(s, ""))
+	c.Props = layout.Props{PropZone: "Pacific/Chatham"}
+	s, err = Parse("hello", c, nil)
+	require.NoError(t, err)
+	require.Contains(t, zoneWarning(s, ""), "this process's zone is without a name, the job fires in Pacific/Chatham")
 }
 
 func TestTheLocalZoneIsAlikeItsName(t *testing.T) {
@@ -100,6 +128,7 @@ func TestAProcessInAnotherZoneIsWarned(t *testing.T) {
 	for name, change := range map[string]func(*layout.Config){
 		"somebody has chosen": func(c *layout.Config) { c.TimeZone = far },
 		"a rate":              func(c *layout.Config) { c.Cron = "@every 1h" },
+		"every second":        func(c *layout.Config) { c.Cron = "* * * * * ?" },
 		"a delay":             func(c *layout.Config) { c.Cron = "@delay 1h" },
 		"it is ours":          func(c *layout.Config) { c.Props = layout.Props{PropZone: LocalZone()} },
 		"nobody wrote it":     func(c *layout.Config) { c.Props = nil },
@@ -120,11 +149,17 @@ func TestTheFirstInstanceWritesItsZone(t *testing.T) {
 	written := ToWrite(c, nil)
 	require.Equal(t, layout.Props{PropZone: LocalZone()}, written.Props)
 	require.Empty(t, written.TimeZone, "ElasticJob reads it")
-	require.Empty(t, Differences(c, written))
+	require.Empty(t, Adopted(c, written))
 
 	moved := ToWrite(c, nil)
 	moved.Props[PropZone] = "Pacific/Chatham"
-	require.Empty(t, Differences(c, moved), "at adoption")
+	require.Empty(t, Adopted(c, moved))
+	require.Equal(t, "Pacific/Chatham", moved.Props[PropZone], "the argument stays as it is")
+	chosen := moved
+	chosen.TimeZone = "UTC"
+	require.Equal(t, "TimeZone", Adopted(c, chosen)[0].Field)
+	require.Equal(t, "TimeZone", Adopted(chosen, moved)[0].Field)
+	require.Equal(t, "TimeZone", Differences(c, moved)[0].Field, "when somebody adds it")
 	require.Equal(t, "TimeZone", Differences(written, moved)[0].Field, "when somebody changes it")
 	require.True(t, Refires(Differences(written, moved)))
 

@@ -118,7 +118,7 @@ func (p *Plan) start() {
 			continue
 		}
 		if base.Assigned {
-			if len(p.Nudge) > 0 {
+			if p.missing {
 				continue // it may stand in one that is missing; its owner is told
 			}
 			p.Lost = append(p.Lost, n)

@@ -35,6 +35,7 @@ type Plan struct {
 	Lost []int
 
 	view    View
+	missing bool // somebody who is not dead has no ledger
 	last    bool // Base goes with the last step
 	before  map[string]Member
 	after   map[string]*ledger.Ledger
@@ -51,6 +52,9 @@ func Derive(v View) *Plan {
 			p.after[m.ID] = m.Ledger.Clone()
 		case m.State == Alive:
 			p.Nudge = append(p.Nudge, m.ID)
+			p.missing = true
+		default:
+			p.missing = p.missing || m.State == Astray
 		}
 	}
 	slices.Sort(p.Nudge)
@@ -94,7 +98,7 @@ func (p *Plan) untouched() bool {
 
 // hold makes every owner begin nothing more, and starts the next epoch when all do so.
 func (p *Plan) hold() {
-	all := len(p.Nudge) == 0
+	all := !p.missing
 	for _, m := range p.view.Members {
 		if m.Ledger == nil || m.Ledger.Len() == 0 || m.State == Dead {
 			continue
@@ -131,7 +135,7 @@ func (p *Plan) await(l *ledger.Ledger) {
 // finish has the owners of the epoch before run what they owe of it, and assigns the
 // items of the dead to others for that. When nothing is owed any more the next begins.
 func (p *Plan) finish() {
-	owed := len(p.Nudge) > 0
+	owed := p.missing
 	for _, m := range p.view.Members {
 		if m.State == Dead || !m.holdsBefore(p.view.Base.Epoch) {
 			continue

@@ -163,6 +163,17 @@ func (l *Ledger) Latest() time.Time {
 	return latest
 }
 
+// Earliest returns the earliest through of all items, zero when there is none.
+func (l *Ledger) Earliest() time.Time {
+	var earliest time.Time
+	for it := range l.groups {
+		if earliest.IsZero() || it.Through.Before(earliest) {
+			earliest = it.Through
+		}
+	}
+	return earliest
+}
+
 // Equal reports whether two ledgers say the same, Seq aside.
 func (l *Ledger) Equal(o *Ledger) bool {
 	return l.Epoch == o.Epoch && l.Total == o.Total && l.Held == o.Held && l.Until.Equal(o.Until) && maps.Equal(l.items, o.items)

@@ -70,6 +70,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	select {
 	case server := <-s.serving:
 		s.serving <- server
+		// For whoever finds the folder in use.
+		if _, err := s.lock.WriteAt([]byte(s.Endpoint()), 0); err != nil {
+			return nil, errors.Join(fmt.Errorf("embedded: %w: folder %s: %w", registry.ErrUnavailable, cfg.Dir, err), s.Close())
+		}
 		return s, nil
 	case err = <-s.etcd.Err():
 	case <-ctx.Done():
@@ -90,14 +94,28 @@ func (s *Server) prepare(cfg *Config) (err error) {
 		return fmt.Errorf("%w: folder %s: %w", registry.ErrInvalid, cfg.Dir, err)
 	}
 	// etcd itself would wait for the other process without a word.
-	s.lock, err = fileutil.TryLockFile(filepath.Join(cfg.Dir, "elasticron.lock"), os.O_WRONLY|os.O_CREATE, 0o600)
+	file := filepath.Join(cfg.Dir, "elasticron.lock")
+	s.lock, err = fileutil.TryLockFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
-		return fmt.Errorf("%w: folder %s is in use by another server; stop it or choose another folder", registry.ErrInvalid, cfg.Dir)
+		return fmt.Errorf("%w: folder %s is in use by %s, or choose another folder", registry.ErrInvalid, cfg.Dir, howToShare(file))
 	case err != nil:
 		return fmt.Errorf("%w: folder %s: %w", registry.ErrInvalid, cfg.Dir, err)
 	}
+	if err := s.lock.Truncate(0); err != nil {
+		return fmt.Errorf("%w: folder %s: %w", registry.ErrInvalid, cfg.Dir, err)
+	}
 	return nil
+}
+
+// howToShare says by which address others reach the server that holds a folder. It has
+// written it into the lock, once it serves.
+func howToShare(file string) string {
+	at, err := os.ReadFile(file)
+	if _, _, bad := net.SplitHostPort(string(at)); err != nil || bad != nil {
+		return "another server; give that one an address (embedded:///folder?namespace=shop&addr=127.0.0.1:2379) and open etcd://127.0.0.1:2379/shop here"
+	}
+	return fmt.Sprintf("the server at %s; open etcd://%s/namespace to share it (its setting addr= keeps the address over restarts)", at, at)
 }
 
 func (s *Server) configure(cfg Config) (*embed.Config, error) {

@@ -123,8 +123,13 @@ func TestFolderInUse(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, embedded.Config{Dir: dir})
 	_, err := embedded.Start(within(t, 10*time.Second), embedded.Config{Dir: dir, Tune: fast})
-	require.EqualError(t, err, "embedded: invalid request: folder "+dir+" is in use by another server; stop it or choose another folder")
+	// Finding C 19: it says how to share the folder.
+	require.EqualError(t, err, "embedded: invalid request: folder "+dir+" is in use by the server at "+first.Endpoint()+"; open etcd://"+first.Endpoint()+
+		"/namespace to share it (its setting addr= keeps the address over restarts), or choose another folder")
 	require.ErrorIs(t, err, registry.ErrInvalid)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "elasticron.lock"), nil, 0o600)) // as while the first one starts
+	_, err = embedded.Start(within(t, 10*time.Second), embedded.Config{Dir: dir, Tune: fast})
+	require.ErrorContains(t, err, "is in use by another server; give that one an address (embedded:///folder?namespace=shop&addr=127.0.0.1:2379) and open etcd://127.0.0.1:2379/shop here, or")
 	require.NoError(t, first.Close())
 	require.NoError(t, start(t, embedded.Config{Dir: dir}).Close())
 }

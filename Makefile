@@ -67,10 +67,11 @@ simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of
 DURATION = 2m
 REGISTRY = etcd zookeeper
 SEED =
+SERVERS =
 .PHONY: chaos chaos-etcd chaos-zookeeper
-chaos: $(REGISTRY:%=chaos-%) ## processes and faults on real servers: DURATION on each REGISTRY; SEED repeats a run
+chaos: $(REGISTRY:%=chaos-%) ## processes and faults on real servers: DURATION on each REGISTRY; SEED repeats a run, SERVERS=1,3
 chaos-etcd chaos-zookeeper: chaos-%:
-	$(GO) run ./internal/chaos -registry $* -duration $(DURATION) $(if $(SEED),-seed $(SEED))
+	$(GO) run ./internal/chaos -registry $* -duration $(DURATION) $(if $(SEED),-seed $(SEED)) $(if $(SERVERS),-servers $(SERVERS))
 
 .PHONY: build
 build: ## everything compiles

@@ -56,6 +56,8 @@ var Rules = []Rule{
 
 	{Packages: "internal/imports"},
 	{Packages: "internal/ports"},
+	{Packages: "internal/history"},
+	{Packages: "internal/chaos", Anything: true, Never: []string{"cmd/...", "examples/..."}},
 	{Packages: "internal/testbed/...", Anything: true, Never: []string{"core/...", "cmd/...", "examples/..."}},
 	{Packages: "tools/..."},
 	{Packages: "cmd/...", Anything: true, Never: []string{"examples/...", "internal/testbed/...", "registry/conformance"}},

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// This file is the only one that knows core: what a worker gives it, and what its
+// events and shards are in a history.
+
+// newScheduler returns the scheduler of a worker with all jobs.
+func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Scheduler, error) {
+	s := core.New(reg,
+		core.WithInstanceName(w.task.Name), core.WithIP(w.task.IP), core.WithClock(w.now), core.WithLogger(log),
+		core.WithListener(w.tell))
+	for _, spec := range jobs {
+		work := core.JobFunc(func(ctx context.Context, s core.Shard) error {
+			return w.run(ctx, spec, history.Record{
+				Job: s.Job, Epoch: s.Epoch, Total: s.Total, Item: s.Item, Due: s.Due, Instance: s.Instance, Fence: int64(s.Fence),
+			})
+		})
+		cfg := core.JobConfig{Name: spec.name, Cron: spec.crons[0], TimeZone: "UTC", Shards: spec.totals[0], Concurrency: 64}
+		if spec.unmonitored {
+			cfg.Monitor = core.MonitorOff
+		}
+		if err := s.Add(work, cfg); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// tell writes down an event.
+func (w *worker) tell(e event.Event) {
+	switch e := e.(type) {
+	case event.Started:
+		w.instanceOf(e.Job, e.Instance)
+		w.out.Write(history.Record{Kind: history.Started, Job: e.Job, Instance: e.Instance})
+	case event.Stopped:
+		w.out.Write(history.Record{Kind: history.Stopped, Job: e.Job, Instance: e.Instance, Reason: string(e.Reason), Err: text(e.Err)})
+	case event.LeaderChanged:
+		w.out.Write(history.Record{Kind: history.Led, Job: e.Job, Of: e.Leader, Self: e.Self})
+	case event.Resharded:
+		w.out.Write(history.Record{Kind: history.Resharded, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Count: len(e.Moves), Took: e.Took})
+	case event.ItemsChanged:
+		w.out.Write(history.Record{Kind: history.Owns, Job: e.Job, Items: e.Items, Total: e.Total, Instance: w.instance(e.Job)})
+	case event.ItemEnded:
+		w.out.Write(history.Record{
+			Kind: history.Ended, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Item: e.Item, Due: e.Due, Took: e.Took, Err: text(e.Err),
+		})
+	case event.ItemCut:
+		w.out.Write(history.Record{Kind: history.Cut, Job: e.Job, Epoch: e.Epoch, Item: e.Item, Due: e.Due, Of: e.Instance})
+	case event.ItemsSkipped:
+		w.out.Write(history.Record{
+			Kind: history.Skipped, Job: e.Job, Epoch: e.Epoch, Items: e.Items, First: e.First, Due: e.Due, Count: e.Count,
+			Reason: string(e.Reason),
+		})
+	case event.SessionRegained:
+		w.out.Write(history.Record{Kind: history.Regained, Session: e.Session, Took: e.Outage})
+	case event.Waiting:
+		w.out.Write(history.Record{Kind: history.Waits, Job: e.Job, Reason: e.For})
+	case event.Warning:
+		w.out.Write(history.Record{Kind: history.Warned, Job: e.Job, Reason: e.Problem, Err: text(e.Err)})
+	}
+}
+
+// start starts it and waits until all jobs are registered.
+func start(ctx context.Context, s *core.Scheduler) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	return s.Start(ctx)
+}
+
+// startTime is more than any fault takes.
+const startTime = time.Minute

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestASeedDrawsTheSameFaults(t *testing.T) {
+	drawn := func(seed uint64, servers int) []drawn { return draw(rand.New(rand.NewPCG(seed, 0)), servers, 3) }
+	first, again := drawn(7, 3), drawn(7, 3)
+	require.Equal(t, first, again)
+	require.NotEqual(t, drawn(7, 3), drawn(8, 3))
+	each := map[string]int{}
+	for _, d := range drawn(7, 3) {
+		each[d.kind]++
+	}
+	for _, k := range kinds() {
+		require.Equal(t, 3, each[k.name], k.name)
+	}
+	for _, d := range drawn(7, 1) {
+		require.NotEqual(t, "lose leader", d.kind)
+	}
+	all := drawn(7, 3)
+	require.Equal(t, "kill in calm", all[len(kinds())-1].kind)
+}
+
+func TestTimetables(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 300_000_000, time.UTC)
+	for cron, want := range map[string]time.Duration{
+		"@every 200ms": 100 * time.Millisecond, "@every 300ms": 300 * time.Millisecond,
+		"* * * * * ?": 700 * time.Millisecond, "0/2 * * * * ?": 1700 * time.Millisecond,
+	} {
+		table, err := timetable(history.Schedule{Cron: cron})
+		require.NoError(t, err, cron)
+		next, ok := table.Next(at)
+		require.True(t, ok, cron)
+		require.Equal(t, want, next.Sub(at), cron)
+	}
+	table, err := timetable(history.Schedule{Cron: "@delay 300ms"})
+	require.NoError(t, err)
+	require.Equal(t, 300*time.Millisecond, table.Delay)
+	table, err = timetable(history.Schedule{Cron: restCron})
+	require.NoError(t, err)
+	_, ok := table.Next(at)
+	require.False(t, ok)
+	for _, bad := range []string{"@every x", "@delay x", "often"} {
+		_, err = timetable(history.Schedule{Cron: bad})
+		require.Error(t, err, bad)
+	}
+}
+
+// A worker in this process, on memory and in fake time: what it writes down is sound,
+// and names the session of each life.
+func TestAWorkersHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := memory.NewServer(memory.Config{SessionTimeout: sessionTimeout})
+		reg := srv.Registry(namespace)
+		defer reg.Close()
+		var out bytes.Buffer
+		w := &worker{instances: map[string]string{}, task: workerTask{Who: "w0.1", Name: "w0", IP: "127.0.0.1"}}
+		w.out = history.NewWriter(&out, "w0.1", func() (time.Duration, time.Time) { return common(), w.now() })
+		w.reg = watch(reg, w.out)
+		s, err := newScheduler(w, w.reg, nil)
+		require.NoError(t, err)
+		require.NoError(t, start(t.Context(), s))
+		<-time.After(5 * time.Second)
+		w.out.Write(history.Record{Kind: history.Stopping})
+		require.NoError(t, s.Stop(t.Context()))
+		synctest.Wait()
+
+		records, err := history.Read(&out)
+		require.NoError(t, err)
+		count := map[history.Kind]int{}
+		for _, r := range records {
+			count[r.Kind]++
+			if r.Kind == history.Entered {
+				require.NotEmpty(t, r.Session, "%v", r.String())
+				require.Greater(t, r.Deadline, r.At, "%v", r.String())
+				require.Positive(t, r.Epoch, "%v", r.String())
+			}
+		}
+		require.Greater(t, count[history.Entered], 500)
+		require.Equal(t, count[history.Entered], count[history.Returned])
+		require.Equal(t, count[history.Entered], count[history.Ended])
+		require.Equal(t, 1, count[history.Opened])
+		require.Equal(t, 1, count[history.Closing])
+		require.Zero(t, count[history.Lost])
+		for _, k := range []history.Kind{history.Registered, history.Started, history.Stopped} {
+			require.Equal(t, len(jobs), count[k], k)
+		}
+		require.Empty(t, history.Check(records, rules).Violations)
+	})
+}
+
+func TestEventsAreTranslated(t *testing.T) {
+	var out bytes.Buffer
+	w := &worker{instances: map[string]string{}}
+	w.out = history.NewWriter(&out, "w", func() (time.Duration, time.Time) { return 1, time.Time{} })
+	due := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, e := range []event.Event{
+		event.Started{Job: "a", Instance: "i"},
+		event.ItemsChanged{Job: "a", Items: []int{1, 2}, Total: 3},
+		event.ItemEnded{Job: "a", Epoch: 2, Total: 3, Item: 1, Due: due, Err: io.EOF},
+		event.ItemCut{Job: "a", Epoch: 2, Item: 1, Due: due, Instance: "dead"},
+		event.ItemsSkipped{Job: "a", Epoch: 2, Items: []int{1}, First: due, Due: due, Count: 1, Reason: event.SkipDisabled},
+		event.Stopped{Job: "a", Instance: "i", Reason: event.StopFailed, Err: core.ErrStopped},
+		event.LeaderChanged{Job: "a", Leader: "i", Self: true},
+	} {
+		w.tell(e)
+	}
+	got, err := history.Read(&out)
+	require.NoError(t, err)
+	require.Equal(t, []history.Record{
+		{Kind: history.Started, At: 1, Who: "w", Job: "a", Instance: "i"},
+		{Kind: history.Owns, At: 1, Who: "w", Job: "a", Items: []int{1, 2}, Total: 3, Instance: "i"},
+		{Kind: history.Ended, At: 1, Who: "w", Job: "a", Epoch: 2, Total: 3, Item: 1, Due: due, Err: "EOF"},
+		{Kind: history.Cut, At: 1, Who: "w", Job: "a", Epoch: 2, Item: 1, Due: due, Of: "dead"},
+		{Kind: history.Skipped, At: 1, Who: "w", Job: "a", Epoch: 2, Items: []int{1}, First: due, Due: due, Count: 1, Reason: "disabled"},
+		{Kind: history.Stopped, At: 1, Who: "w", Job: "a", Instance: "i", Reason: string(event.StopFailed), Err: core.ErrStopped.Error()},
+		{Kind: history.Led, At: 1, Who: "w", Job: "a", Of: "i", Self: true},
+	}, got)
+}
+
+// A session that its service ended is told as lost, with the Deadline that it had.
+func TestALostSessionIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := memory.NewServer(memory.Config{SessionTimeout: sessionTimeout})
+		reg := srv.Registry(namespace)
+		defer reg.Close()
+		var out bytes.Buffer
+		w := watch(reg, history.NewWriter(&out, "w", func() (time.Duration, time.Time) { return common(), time.Now() }))
+		ses, err := w.Open(t.Context())
+		require.NoError(t, err)
+		_, err = ses.Commit(t.Context(), registry.CreateEphemeral("/a", nil))
+		require.NoError(t, err)
+		srv.Expire(ses.ID())
+		<-ses.Done()
+		synctest.Wait()
+		_ = ses.Close(context.Background())
+		text := out.String()
+		require.Contains(t, text, `"kind":"opened"`)
+		require.Contains(t, text, `"kind":"lost"`)
+		require.Contains(t, text, registry.ErrSessionLost.Error())
+	})
+}
+
+func TestVerdict(t *testing.T) {
+	full := func() table {
+		t := table{Tally: history.Tally{Fires: leastFires, Faults: map[string]history.Hits{}}}
+		for _, k := range kinds() {
+			t.Faults[k.name] = history.Hits{Begun: 3, Hit: 1}
+		}
+		return t
+	}
+	good := full()
+	require.NoError(t, good.verdict([]int{1, 3}))
+	deaf := full()
+	deaf.Faults["cut"] = history.Hits{Begun: 3}
+	require.ErrorContains(t, deaf.verdict([]int{3}), "cut never hit")
+	alone := full()
+	delete(alone.Faults, "lose leader")
+	require.NoError(t, alone.verdict([]int{1}))
+	require.ErrorContains(t, alone.verdict([]int{3}), "lose leader never hit")
+	idle := full()
+	idle.Fires--
+	void := (*voidError)(nil)
+	require.ErrorAs(t, idle.verdict([]int{3}), &void)
+	broken := full()
+	broken.broken = map[history.Invariant]int{history.Overlap: 1}
+	require.ErrorIs(t, broken.verdict([]int{3}), errBroken)
+	troubled := full()
+	troubled.troubles = []string{"w0.1 ended by itself"}
+	require.ErrorIs(t, troubled.verdict([]int{3}), errBroken)
+	var sum table
+	sum.add(good)
+	sum.add(good)
+	require.Equal(t, 2*leastFires, sum.Fires)
+	var text strings.Builder
+	sum.write(&text)
+	require.Contains(t, text.String(), "violations")
+}
+
+func TestParse(t *testing.T) {
+	s, err := parse([]string{"-duration", "3m", "-registry", "zookeeper", "-seed", "5", "-servers", "3"})
+	require.NoError(t, err)
+	require.Equal(t, settings{duration: 3 * time.Minute, registry: onZooKeeper, seed: 5, sizes: []int{3}, workers: 5}, s)
+	for _, bad := range [][]string{{"-registry", "x"}, {"-servers", "2"}, {"-servers", "x"}, {"-workers", "1"}, {"-duration", "1s"}} {
+		_, err := parse(bad)
+		require.Error(t, err, "%v", bad)
+	}
+	require.NotErrorIs(t, err, errBroken)
+}

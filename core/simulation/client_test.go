@@ -68,7 +68,7 @@ func (p *process) open(inner registry.Session) *session {
 	s := &session{proc: p, inner: inner, id: fmt.Sprintf("%s#%d", p.name, p.opened), done: make(chan struct{})}
 	p.session = s
 	p.mu.Unlock()
-	p.tell(history.Record{Kind: history.Opened, Session: s.id, Deadline: p.world.common(inner.Deadline())})
+	p.tell("", history.Record{Kind: history.Opened, Session: s.id, Deadline: p.world.common(inner.Deadline())})
 	p.tasks.Go(s.await)
 	return s
 }
@@ -94,7 +94,7 @@ func (s *session) end(err error) {
 	}
 	s.err = err
 	if !errors.Is(err, errDead) {
-		s.proc.tell(history.Record{
+		s.proc.tell("", history.Record{
 			Kind: history.Lost, Session: s.id, Deadline: s.proc.world.common(s.inner.Deadline()), Err: err.Error(),
 		})
 	}
@@ -128,7 +128,7 @@ func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if s.err == nil {
 		s.err = fmt.Errorf("simulation: closed: %w", registry.ErrSessionLost)
-		s.proc.tell(history.Record{Kind: history.Closing, Session: s.id, Deadline: s.proc.world.common(s.inner.Deadline())})
+		s.proc.tell("", history.Record{Kind: history.Closing, Session: s.id, Deadline: s.proc.world.common(s.inner.Deadline())})
 		close(s.done)
 	}
 	s.mu.Unlock()

@@ -43,7 +43,7 @@ func (w *world) strike(f *fault) {
 		return
 	}
 	f.struck = true
-	w.log.tell(history.Record{Kind: history.FaultBegun, Who: "driver", Fault: f.kind, Of: f.blow.of, Disturbs: k.disturbs})
+	w.log.tell("", history.Record{Kind: history.FaultBegun, Who: "driver", Fault: f.kind, Of: f.blow.of, Disturbs: k.disturbs})
 	if f.blow.end == nil {
 		f.finish(w)
 		return
@@ -61,7 +61,7 @@ func (f *fault) finish(w *world) {
 		f.blow.end()
 	}
 	k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == f.kind })]
-	w.log.tell(history.Record{
+	w.log.tell("", history.Record{
 		Kind: history.FaultEnded, Who: "driver", Fault: f.kind, Of: f.blow.of, Disturbs: k.disturbs, Count: f.blow.hit(),
 	})
 }
@@ -461,7 +461,7 @@ func (p *process) set(by time.Duration) {
 	p.ahead += by
 	took := p.ahead
 	p.mu.Unlock()
-	p.world.log.tell(history.Record{Kind: history.ClockSet, Who: "driver", Of: p.name, Took: took})
+	p.world.log.tell("", history.Record{Kind: history.ClockSet, Who: "driver", Of: p.name, Took: took})
 }
 
 // refuseOne takes one target away that is watched now.

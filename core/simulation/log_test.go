@@ -23,7 +23,13 @@ type log struct {
 	records []history.Record
 
 	mu      sync.Mutex
-	pending []history.Record
+	pending []told
+}
+
+// A told record has come from one goroutine of many.
+type told struct {
+	history.Record
+	source string
 }
 
 func newLog(start time.Time) *log {
@@ -33,11 +39,12 @@ func newLog(start time.Time) *log {
 // common is the run's common clock. It is never zero.
 func (l *log) common(t time.Time) time.Duration { return t.Sub(l.start) + 1 }
 
-func (l *log) tell(r history.Record) {
+// tell takes a record from a source, which tells its records in order.
+func (l *log) tell(source string, r history.Record) {
 	r.At = l.common(time.Now())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending = append(l.pending, r)
+	l.pending = append(l.pending, told{r, source})
 }
 
 // settle takes over what was told, with ids that read the same in each run.
@@ -46,10 +53,11 @@ func (l *log) settle() {
 	fresh := l.pending
 	l.pending = nil
 	l.mu.Unlock()
-	slices.SortStableFunc(fresh, func(a, b history.Record) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Who, b.Who))
+	slices.SortStableFunc(fresh, func(a, b told) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Who, b.Who), cmp.Compare(a.source, b.source))
 	})
-	for _, r := range fresh {
+	for _, t := range fresh {
+		r := t.Record
 		for _, text := range []*string{&r.Instance, &r.Of, &r.Reason, &r.Err} {
 			*text = randomID.ReplaceAllStringFunc(*text, l.life)
 		}

@@ -47,12 +47,12 @@ type process struct {
 	hits     int           // of the faults above
 }
 
-func (p *process) tell(r history.Record) {
+func (p *process) tell(source string, r history.Record) {
 	if closed(p.dead) {
 		return
 	}
 	r.Who, r.Wall = p.name, p.now()
-	p.world.log.tell(r)
+	p.world.log.tell(source, r)
 }
 
 func (p *process) draw(name string) *rand.Rand { return p.world.dice.of(p.name + " " + name) }
@@ -122,7 +122,7 @@ func (p *process) deny(ops []registry.Op) error {
 		if id := path.Base(op.Path); op.Kind == registry.OpCreateEphemeral && path.Base(path.Dir(op.Path)) == "lives" {
 			p.sessions[id] = p.session
 			job := path.Base(path.Dir(path.Dir(op.Path)))
-			p.world.log.tell(history.Record{
+			p.world.log.tell("", history.Record{
 				Kind: history.Registered, Who: p.name, Job: job, Instance: id, Session: p.session.id,
 			})
 		}
@@ -167,7 +167,7 @@ func (p *process) launch(jobs []*job) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
 		if err := p.engine.Start(ctx); err != nil {
-			p.tell(history.Record{Kind: history.Note, Reason: "start failed", Err: err.Error()})
+			p.tell("", history.Record{Kind: history.Note, Reason: "start failed", Err: err.Error()})
 		}
 	})
 }
@@ -175,7 +175,7 @@ func (p *process) launch(jobs []*job) {
 func (p *process) listen(e event.Event) {
 	p.moves()
 	if r, ok := recordOf(e); ok {
-		p.tell(r)
+		p.tell("", r)
 	}
 }
 
@@ -192,8 +192,8 @@ func (p *process) run(ctx context.Context, s shard) error {
 	if ses != nil {
 		r.Session, r.Deadline = ses.id, p.world.common(ses.inner.Deadline())
 	}
-	p.tell(r)
 	key := fmt.Sprintf("%s/%d/%d %s", s.job, s.epoch, s.item, s.due.UTC().Format(time.RFC3339Nano))
+	p.tell(key, r)
 	plan := p.world.behaviour(p.draw("run " + key))
 	err := plan.err
 	switch p.pass(ctx, "return of "+key, plan.takes, nil) {
@@ -204,14 +204,14 @@ func (p *process) run(ctx context.Context, s shard) error {
 		cause := context.Cause(ctx)
 		cancelled := r
 		cancelled.Kind, cancelled.Err = history.Cancelled, text(cause)
-		p.tell(cancelled)
+		p.tell(key, cancelled)
 		if p.pass(context.Background(), "late return of "+key, plan.lingers, nil) == dead {
 			return errDead
 		}
 		err = cause
 	}
 	r.Kind, r.Err = history.Returned, text(err)
-	p.tell(r)
+	p.tell(key, r)
 	switch {
 	case err == nil && plan.panics:
 		panic("by the simulation")
@@ -259,7 +259,7 @@ func (w *world) behaviour(r *rand.Rand) behaviour {
 // stop leaves in order; what does not end within patience is cancelled.
 func (p *process) stop(patience time.Duration) {
 	p.stopping = true
-	p.tell(history.Record{Kind: history.Stopping})
+	p.tell("", history.Record{Kind: history.Stopping})
 	p.tasks.Go(func() {
 		defer close(p.ended)
 		for ctx := context.Background(); ; {
@@ -269,7 +269,7 @@ func (p *process) stop(patience time.Duration) {
 			if err == nil || closed(p.dead) {
 				return
 			}
-			p.tell(history.Record{Kind: history.Note, Reason: "stop returned", Err: err.Error()})
+			p.tell("", history.Record{Kind: history.Note, Reason: "stop returned", Err: err.Error()})
 			patience = 10 * time.Second
 		}
 	})
@@ -277,7 +277,7 @@ func (p *process) stop(patience time.Duration) {
 
 // crash kills the process: nothing that it does has an effect any more.
 func (p *process) crash() {
-	p.world.log.tell(history.Record{Kind: history.Crashed, Who: "driver", Of: p.name})
+	p.world.log.tell("", history.Record{Kind: history.Crashed, Who: "driver", Of: p.name})
 	p.link.Refuse()
 	close(p.dead)
 	p.held = nil
@@ -296,7 +296,7 @@ func (p *process) crash() {
 
 // freeze makes the process stand still, as SIGSTOP does, until the end is called.
 func (p *process) freeze(clockToo bool) (thaw func()) {
-	p.world.log.tell(history.Record{Kind: history.Paused, Who: "driver", Of: p.name})
+	p.world.log.tell("", history.Record{Kind: history.Paused, Who: "driver", Of: p.name})
 	now := p.now()
 	p.mu.Lock()
 	p.resume = make(chan struct{})
@@ -306,7 +306,7 @@ func (p *process) freeze(clockToo bool) (thaw func()) {
 	p.mu.Unlock()
 	heal := p.link.LoseRequests()
 	return sync.OnceFunc(func() {
-		p.world.log.tell(history.Record{Kind: history.Resumed, Who: "driver", Of: p.name})
+		p.world.log.tell("", history.Record{Kind: history.Resumed, Who: "driver", Of: p.name})
 		heal()
 		p.mu.Lock()
 		close(p.resume)

@@ -47,8 +47,8 @@ func simulate(t *testing.T, seed uint64, active func(i int) bool) (res result) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(seed)
 		plan := w.plan()
-		w.live(t, plan, active)
-		res = result{seed: seed, plan: plan, records: w.log.records, text: w.log.text(), turns: w.driver.turns}
+		w.live(plan, active)
+		res = result{seed: seed, plan: plan, records: w.log.records, text: w.log.text(), turns: w.driver.turns, violations: w.violations}
 	})
 	res.took = time.Since(begun)
 	return res

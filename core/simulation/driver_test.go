@@ -29,8 +29,10 @@ type driver struct {
 	mu    sync.Mutex
 	fresh []*step
 
-	queue steps // the driver's own
-	turns int
+	// the driver's own
+	queue  steps
+	turns  int
+	latest time.Time // when something happened
 }
 
 func newDriver(rested func()) *driver {
@@ -77,6 +79,7 @@ func (d *driver) until(end time.Time, enough func() bool) {
 		if len(d.queue) > 0 && !d.queue[0].at.After(now) {
 			s, _ := heap.Pop(&d.queue).(*step)
 			d.turns++
+			d.latest = now
 			d.happen(s)
 			continue
 		}
@@ -84,7 +87,10 @@ func (d *driver) until(end time.Time, enough func() bool) {
 			return
 		}
 		next := end
-		if len(d.queue) > 0 && d.queue[0].at.Before(end) {
+		if enough != nil {
+			next = now.Add(50 * time.Millisecond) // to ask again
+		}
+		if len(d.queue) > 0 && d.queue[0].at.Before(next) {
 			next = d.queue[0].at
 		}
 		timer.Reset(next.Sub(now))

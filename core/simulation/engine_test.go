@@ -17,6 +17,9 @@ import (
 // survivesGoexit: runtime.Goexit in a function ends the item, as a panic does.
 const survivesGoexit = false
 
+// tellsEnds: the recorded end of each run is told as an event.
+const tellsEnds = false
+
 // An engine is a scheduler.
 type engine struct{ *core.Scheduler }
 

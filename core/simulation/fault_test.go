@@ -194,6 +194,12 @@ func below(what ...func(j *job, id string) string) func(*world, *fault, *rand.Ra
 		if !w.remove(paths...) {
 			return nil
 		}
+		if slices.Contains(paths, life(j, id)) {
+			w.struck = append(w.struck, id)
+			if slices.Contains(paths, notice(j, id)) {
+				w.forged = append(w.forged, id)
+			}
+		}
 		return &blow{of: j.name + " " + id, hit: hits(1)}
 	}
 }
@@ -452,7 +458,17 @@ func (w *world) hits() int {
 func (w *world) expire(p *process) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.session != nil && w.server.Expire(p.session.inner.ID())
+	if p.session == nil || !w.server.Expire(p.session.inner.ID()) {
+		return false
+	}
+	for id, s := range p.sessions {
+		if s == p.session {
+			w.struck = append(w.struck, id)
+		}
+	}
+	// The service has ended it, whatever its owner believes.
+	w.log.tell("", history.Record{Kind: history.Lost, Who: "driver", Session: p.session.id, Err: "expired by the driver"})
+	return true
 }
 
 // set sets the wall clock of a process.

@@ -41,7 +41,11 @@ func (l *log) common(t time.Time) time.Duration { return t.Sub(l.start) + 1 }
 
 // tell takes a record from a source, which tells its records in order.
 func (l *log) tell(source string, r history.Record) {
-	r.At = l.common(time.Now())
+	now := time.Now()
+	r.At = l.common(now)
+	if r.Wall.IsZero() {
+		r.Wall = now.Round(0).UTC()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending = append(l.pending, told{r, source})
@@ -59,7 +63,7 @@ func (l *log) settle() {
 	for _, t := range fresh {
 		r := t.Record
 		for _, text := range []*string{&r.Instance, &r.Of, &r.Reason, &r.Err} {
-			*text = randomID.ReplaceAllStringFunc(*text, l.life)
+			*text = l.name(*text)
 		}
 		if r.Snapshot != nil {
 			l.snapshot(r.Snapshot)
@@ -81,21 +85,23 @@ func (l *log) life(id string) string {
 	return l.lives[id]
 }
 
+// name is an id as the history has it.
+func (l *log) name(id string) string { return randomID.ReplaceAllStringFunc(id, l.life) }
+
 func (l *log) snapshot(s *history.Snapshot) {
-	name := func(id string) string { return randomID.ReplaceAllStringFunc(id, l.life) }
 	for i := range s.Instances {
-		s.Instances[i] = name(s.Instances[i])
+		s.Instances[i] = l.name(s.Instances[i])
 	}
 	for i := range s.Lives {
-		s.Lives[i] = name(s.Lives[i])
+		s.Lives[i] = l.name(s.Lives[i])
 	}
 	for i := range s.Ledgers {
-		s.Ledgers[i].Instance = name(s.Ledgers[i].Instance)
+		s.Ledgers[i].Instance = l.name(s.Ledgers[i].Instance)
 	}
 	for n, id := range s.Running {
-		s.Running[n] = name(id)
+		s.Running[n] = l.name(id)
 	}
-	s.Leader, s.Term = name(s.Leader), name(s.Term)
+	s.Leader, s.Term = l.name(s.Leader), l.name(s.Term)
 }
 
 // text is the history, a line a record.

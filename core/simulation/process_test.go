@@ -241,6 +241,9 @@ func (w *world) behaviour(r *rand.Rand) behaviour {
 	case n < 15:
 		takes = between(r, 0, w.period)
 	}
+	if w.brief {
+		takes = between(r, 10*time.Microsecond, time.Millisecond)
+	}
 	b := behaviour{takes: fixed(takes), lingers: fixed(between(r, 10*time.Microsecond, 20*time.Millisecond))}
 	if chance(r, 6) { // ignores its context
 		b.lingers = fixed(between(r, 0, 4*time.Second))

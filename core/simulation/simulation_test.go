@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/elasticron/elasticron/internal/history"
@@ -25,6 +26,8 @@ var (
 	first  = flag.Uint64("first", 1, "the first seed")
 	seed   = flag.Uint64("seed", 0, "this seed alone")
 	faults = flag.String("faults", "", "with -seed: the faults that happen, a mask in hexadecimal; all by default")
+	short  = flag.Bool("unshrunk", false, "failing seeds are only named, with one violation")
+	whole  = flag.Bool("history", false, "failing seeds are told with their whole history")
 	twice  = flag.Int("twice", 100, "how many seeds TestSeedsReproduce runs twice")
 )
 
@@ -39,22 +42,21 @@ func TestMain(m *testing.M) {
 }
 
 // simulate runs one seed with some of its faults.
-func simulate(t *testing.T, seed uint64, active func(i int) bool) (res result) {
+func simulate(t *testing.T, seed uint64, m mask) (res result) {
 	t.Helper()
 	runtime.GC()
 	cryptotest.SetGlobalRandom(t, seed)
 	begun := time.Now()
-	synctest.Test(t, func(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
 		w := newWorld(seed)
 		plan := w.plan()
-		w.live(plan, active)
-		res = result{seed: seed, plan: plan, records: w.log.records, text: w.log.text(), turns: w.driver.turns, violations: w.violations}
+		w.live(plan, m)
+		res = result{seed: seed, plan: plan, mask: m, records: w.log.records, text: w.log.text(), turns: w.driver.turns}
+		res.report, res.violations = w.judge()
 	})
 	res.took = time.Since(begun)
 	return res
 }
-
-func all(int) bool { return true }
 
 func TestSimulation(t *testing.T) {
 	sum := newSum()
@@ -62,18 +64,56 @@ func TestSimulation(t *testing.T) {
 	if *seed != 0 {
 		from, n = *seed, 1
 	}
+	m, err := parseMask(*faults)
+	require.NoError(t, err, "-faults")
 	for s := from; s < from+uint64(n); s++ {
 		t.Run(strconv.FormatUint(s, 10), func(t *testing.T) {
-			sum.add(simulate(t, s, all))
+			res := simulate(t, s, m)
+			sum.add(res)
+			if len(res.violations) > 0 {
+				explain(t, res)
+			}
 		})
 	}
 	t.Log(sum)
 }
 
+// explain shows the shortest run that is found to fail as res does.
+func explain(t *testing.T, res result) {
+	t.Helper()
+	what := res.violations[0].invariant
+	if *short {
+		t.Errorf("%s\n%s", command(res.seed, res.mask), res.violations[0].text)
+		return
+	}
+	fails := func(r result) bool {
+		return slices.ContainsFunc(r.violations, func(v violation) bool { return v.invariant == what })
+	}
+	m := shrink(res.mask&(1<<len(res.plan)-1), func(m mask) bool { return fails(simulate(t, res.seed, m)) })
+	again := simulate(t, res.seed, m)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", command(res.seed, m))
+	for i, f := range again.plan {
+		if m.has(i) {
+			fmt.Fprintf(&b, "fault %d: %v\n", i, f)
+		}
+	}
+	if !fails(again) {
+		b.WriteString("and this time it does not fail: the engine did not repeat itself\n")
+	}
+	for _, v := range again.violations {
+		fmt.Fprintf(&b, "%s\n", v.text)
+	}
+	if *whole {
+		fmt.Fprintf(&b, "the history:\n%s", again.text)
+	}
+	t.Error(b.String())
+}
+
 func TestSeedsReproduce(t *testing.T) {
 	for s := *first; s < *first+uint64(*twice); s++ {
 		t.Run(strconv.FormatUint(s, 10), func(t *testing.T) {
-			a, b := simulate(t, s, all), simulate(t, s, all)
+			a, b := simulate(t, s, ^mask(0)), simulate(t, s, ^mask(0))
 			if !bytes.Equal(a.text, b.text) {
 				t.Error(difference(a.text, b.text))
 			}
@@ -100,12 +140,13 @@ type sum struct {
 	records      map[history.Kind]int
 	begun, hit   map[string]int
 	skips        map[string]int
+	broken       map[string]int // seeds, by invariant
 	fires        int
 	violations   int
 }
 
 func newSum() *sum {
-	return &sum{records: map[history.Kind]int{}, begun: map[string]int{}, hit: map[string]int{}, skips: map[string]int{}}
+	return &sum{records: map[history.Kind]int{}, begun: map[string]int{}, hit: map[string]int{}, skips: map[string]int{}, broken: map[string]int{}}
 }
 
 func (s *sum) add(r result) {
@@ -113,6 +154,13 @@ func (s *sum) add(r result) {
 	s.turns += r.turns
 	s.took += r.took
 	s.violations += len(r.violations)
+	broken := map[string]bool{}
+	for _, v := range r.violations {
+		broken[v.invariant] = true
+	}
+	for what := range broken {
+		s.broken[what]++
+	}
 	type fire struct {
 		job         string
 		epoch, item int
@@ -147,6 +195,9 @@ func (s *sum) String() string {
 		s.records[history.Cancelled], s.records[history.Cut])
 	for _, why := range slices.Sorted(maps.Keys(s.skips)) {
 		fmt.Fprintf(&b, "%8d skipped: %s\n", s.skips[why], why)
+	}
+	for _, what := range slices.Sorted(maps.Keys(s.broken)) {
+		fmt.Fprintf(&b, "%8d seeds broke: %s\n", s.broken[what], what)
 	}
 	for _, k := range kinds {
 		fmt.Fprintf(&b, "%8d begun %8d hit: %s\n", s.begun[k.name], s.hit[k.name], k.name)

@@ -57,6 +57,9 @@ type world struct {
 
 	quickest, slowest time.Duration // latencies
 
+	crowded           bool // a job's items wait for each other
+	brief             bool // runs take next to no time
+
 	jobs    []*job
 	procs   []*process
 	paused  int // pauses of the server
@@ -66,7 +69,9 @@ type world struct {
 	hand    registry.Session // the operator's, or nil
 	eye     *memory.Registry // of the observer
 
-	violations []string // that need no checker
+	violations []violation // that need no checker
+	struck     []string    // lives that the driver ended
+	forged     []string    // those whose owner looks dead and is not
 }
 
 func newWorld(seed uint64) *world {
@@ -100,7 +105,7 @@ var crons = []string{"* * * * * ?", "0/2 * * * * ?", "0/3 * * * * ?", "0/5 * * *
 func (w *world) newJob(i int) *job {
 	r := w.dice.of("job " + strconv.Itoa(i))
 	j := &job{
-		name: string(rune('a' + i)), cron: one(r, crons), zone: "UTC", total: 1 + r.IntN(8), concurrency: 1 + r.IntN(6),
+		name: string(rune('a' + i)), cron: one(r, crons), zone: "UTC", total: 1 + r.IntN(8),
 		reconcile: one(r, []time.Duration{time.Minute, 10 * time.Minute}),
 	}
 	switch n := r.IntN(12); n {
@@ -112,7 +117,11 @@ func (w *world) newJob(i int) *job {
 		j.total = 30 + r.IntN(30) // more than one commit holds
 	}
 	w.period = 2 * time.Second
-	j.most = j.total
+	j.concurrency, j.most = 64, j.total
+	if chance(r, 3) {
+		j.concurrency = 1 + r.IntN(4)
+		w.crowded = true
+	}
 	j.layout, _ = layout.New(namespace, j.name) // the name is sound
 	return j
 }
@@ -242,15 +251,17 @@ func (w *world) configure(j *job) bool {
 type result struct {
 	seed       uint64
 	plan       []*fault
+	mask       mask
 	records    []history.Record
 	text       []byte
-	violations []string
+	report     history.Report
+	violations []violation
 	took       time.Duration // of real time
 	turns      int
 }
 
-// live runs the world to its end. active says which faults of the plan happen.
-func (w *world) live(plan []*fault, active func(i int) bool) {
+// live runs the world to its end with some faults of the plan.
+func (w *world) live(plan []*fault, active mask) {
 	for _, j := range w.jobs {
 		w.log.tell("", history.Record{Kind: history.Configured, Who: "driver", Job: j.name, Config: j.config()})
 	}
@@ -260,13 +271,17 @@ func (w *world) live(plan []*fault, active func(i int) bool) {
 		w.later("start of "+strconv.Itoa(i), between(r, 0, 300*time.Millisecond), func() { w.add("") })
 	}
 	for i, f := range plan {
-		if active(i) {
+		if active.has(i) {
 			w.later("fault "+strconv.Itoa(i), f.at, func() { w.strike(f) })
 		}
 	}
 	w.driver.until(w.start.Add(unrest+mending), nil)
 	w.heal(plan)
 	w.driver.until(time.Now().Add(quiet), nil)
+	// Short runs from now on, so that there is an instant at which nothing is under way.
+	w.brief = true
+	w.driver.until(time.Now().Add(20*time.Second), nil)
+	w.driver.until(time.Now().Add(20*time.Second), w.idle)
 	w.snapshot()
 	for _, p := range w.alive() {
 		p.stop(5 * time.Second)
@@ -276,11 +291,15 @@ func (w *world) live(plan []*fault, active func(i int) bool) {
 	})
 	for _, p := range w.procs {
 		if !closed(p.ended) {
-			w.log.tell("", history.Record{Kind: history.Note, Who: "driver", Reason: p.name + " has not stopped within two minutes"})
-			w.violations = append(w.violations, p.name+" has not stopped within two minutes")
+			w.violations = append(w.violations, violation{"stop", p.name + " has not stopped within two minutes"})
 		}
 	}
 	w.finish()
+}
+
+// idle reports whether nothing has happened for a while.
+func (w *world) idle() bool {
+	return len(w.driver.queue) == 0 && time.Since(w.driver.latest) >= 200*time.Millisecond
 }
 
 // later has the driver do something after a while.

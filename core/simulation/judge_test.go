@@ -1,0 +1,106 @@
+package simulation
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/elasticron/elasticron/core/internal/schedule"
+	"github.com/elasticron/elasticron/internal/history"
+)
+
+// timetable reads a schedule as the engine does.
+func timetable(s history.Schedule) (history.Timetable, error) {
+	parsed, err := schedule.Parse(schedule.Config{Expr: s.Cron, Zone: s.Zone})
+	if err != nil {
+		return history.Timetable{}, err
+	}
+	if delay, fixed := parsed.Delay(); fixed {
+		return history.Timetable{Delay: delay}, nil
+	}
+	return history.Timetable{Next: parsed.Next}, nil
+}
+
+// rules are what the simulation holds an engine to.
+func (w *world) rules() history.Rules {
+	late := 10 * time.Second
+	if w.crowded {
+		late = 0
+	}
+	return history.Rules{
+		Timetable: timetable, Untold: !tellsEnds,
+		// A run may be under way when the snapshot is taken, and those behind it wait.
+		Tail: 10*time.Second + 4*w.period,
+		// What a fault left is mended within a session's timeout and the engine's longest pauses.
+		Settle: 2*w.timeout + 5*time.Second,
+		Owned:  time.Second, Led: time.Second, Changed: 20 * time.Second,
+		Late: late, Again: 15 * time.Second, Cancel: time.Second,
+		Show: 5,
+	}
+}
+
+// judge returns what is wrong with a run, the first of each kind first.
+func (w *world) judge() (history.Report, []violation) {
+	report := history.Check(w.log.records, w.rules())
+	found := w.violations
+	for _, v := range report.Violations {
+		if w.excused(v) {
+			continue
+		}
+		found = append(found, violation{string(v.Invariant), v.String()})
+	}
+	return report, found
+}
+
+// A violation is one thing that is wrong with a run.
+type violation struct{ invariant, text string }
+
+// excused reports whether a violation is what the driver itself did: it ended the life
+// that is said to have gone early, or forged the death of an owner.
+func (w *world) excused(v history.Violation) bool {
+	names := func(lives []string) bool {
+		return slices.ContainsFunc(lives, func(id string) bool { return strings.Contains(v.Text, w.log.name(id)+" ") })
+	}
+	switch v.Invariant {
+	case history.Early:
+		return names(w.struck)
+	case history.Overlap:
+		return names(w.forged)
+	}
+	return false
+}
+
+// A mask says which faults of a plan happen.
+type mask uint64
+
+func parseMask(text string) (mask, error) {
+	if text == "" {
+		return ^mask(0), nil
+	}
+	n, err := strconv.ParseUint(text, 16, 64)
+	return mask(n), err
+}
+
+func (m mask) has(i int) bool { return m>>i&1 != 0 }
+
+// shrink returns the fewest of the faults with which a run still breaks invariant, as
+// far as leaving out halves, and then single ones, finds them.
+func shrink(m mask, breaks func(m mask) bool) mask {
+	for size := bits.Len64(uint64(m)); size > 0; size /= 2 {
+		for from := 0; from < bits.Len64(uint64(m)); from += size {
+			part := (mask(1)<<size - 1) << from
+			if m&part != 0 && breaks(m&^part) {
+				m &^= part
+			}
+		}
+	}
+	return m
+}
+
+// command repeats a run.
+func command(seed uint64, m mask) string {
+	return fmt.Sprintf("go test ./core/simulation -run TestSimulation -seed %d -faults %x -v", seed, uint64(m))
+}

@@ -164,13 +164,15 @@ type Config struct {
 // A Schedule is the node inforce/schedule: schedule N holds for fires due after Since,
 // until the Since of the next one.
 type Schedule struct {
-	N       int       `json:"n"`
-	Cron    string    `json:"cron"`
-	Zone    string    `json:"zone,omitempty"`
-	Gap     string    `json:"gap,omitempty"`
-	Overlap string    `json:"overlap,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
-	Before  *Schedule `json:"before,omitempty"`
+	N       int    `json:"n"`
+	Cron    string `json:"cron"`
+	Zone    string `json:"zone,omitempty"`
+	Gap     string `json:"gap,omitempty"`
+	Overlap string `json:"overlap,omitempty"`
+	// Since is zero for the first.
+	Since time.Time `json:"since,omitzero"`
+	// Before is the one before, without its number and since.
+	Before *Schedule `json:"before,omitempty"`
 }
 
 // A Base is the node inforce/base: epoch Epoch has To items, for fires due after Through.
@@ -187,7 +189,7 @@ type Snapshot struct {
 	// Instances and Lives are the ids that are registered.
 	Instances []string `json:"instances,omitempty"`
 	Lives     []string `json:"lives,omitempty"`
-	// Leader is the id in the election node, Term the value of the term; "": no node.
+	// Leader is the id in the election node, Term the id in the term; "": no node.
 	Leader string `json:"leader,omitempty"`
 	Term   string `json:"term,omitempty"`
 	// Flags are the paths of flags that stand: necessary, processing.

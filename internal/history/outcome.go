@@ -1,0 +1,254 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// judgeOutcomes books what was told, and judges each fire of each item.
+func (c *checker) judgeOutcomes(j *job) {
+	for i := range c.records {
+		if r := &c.records[i]; r.Job == j.name {
+			c.book(j, r)
+		}
+	}
+	keys := make([]Key, 0, len(j.fires))
+	for k := range j.fires {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Epoch, b.Epoch))
+	})
+	for _, k := range keys {
+		f := j.fires[k]
+		c.judgeFire(j, k, f)
+		c.judgeRuinedRun(j, k, f)
+		c.judgeCut(j, k, f)
+		c.tally(f)
+	}
+}
+
+// book adds what a record tells to the fires that it is about.
+func (c *checker) book(j *job, r *Record) {
+	switch r.Kind {
+	case Ended:
+		f := j.fire(key(r, r.Item, r.Due))
+		f.ended = append(f.ended, r)
+	case Cut:
+		f := j.fire(key(r, r.Item, r.Due))
+		f.cuts = append(f.cuts, r)
+	case Skipped:
+		c.bookSkip(j, r)
+	}
+}
+
+func (c *checker) bookSkip(j *job, r *Record) {
+	var dues []int64
+	switch {
+	case !j.plan.judged || j.plan.delay > 0 || r.Count == 1 && (r.First.IsZero() || r.First.Equal(r.Due)):
+		dues = []int64{nanos(r.Due)}
+	case r.First.IsZero():
+		dues = j.plan.latest(r.Count, nanos(r.Due))
+	default:
+		dues = j.plan.between(nanos(r.First), nanos(r.Due))
+		whole := nanos(r.First) > j.plan.from && nanos(r.Due) <= j.plan.to && !j.plan.isUnsure(nanos(r.First)) && !j.plan.isUnsure(nanos(r.Due))
+		if whole && len(dues) != r.Count {
+			c.blame(Outcome, Key{Job: j.name, Epoch: r.Epoch, Item: one(r.Items), Due: nanos(r.Due)}, r.At,
+				"told as skipped with count %d from %s on: %d fires were due", r.Count, clock(r.First), len(dues))
+		}
+	}
+	c.report.Tally.Skipped[r.Reason] += max(r.Count, 0) * len(r.Items)
+	for _, item := range r.Items {
+		if !c.spend(len(dues)) {
+			return
+		}
+		for _, due := range dues {
+			f := j.fire(Key{Job: j.name, Epoch: r.Epoch, Item: item, Due: due})
+			f.skipped = append(f.skipped, r)
+		}
+	}
+}
+
+func one(items []int) int {
+	if len(items) == 0 {
+		return 0
+	}
+	return items[0]
+}
+
+// judgeFire judges that what was told of a fire fits together.
+func (c *checker) judgeFire(j *job, k Key, f *fire) {
+	at := f.first()
+	c.judgeTwice(j, k, f)
+	if len(f.skipped) > 0 && len(f.runs) > 0 {
+		c.blame(Outcome, k, max(f.runs[0].entered.At, f.skipped[0].At), "entered, and told as skipped: %s", f.skipped[0].Reason)
+	}
+	if len(f.skipped) > 0 && len(f.ended) > 0 {
+		c.blame(Outcome, k, at, "told as ended and as skipped: %s", f.skipped[0].Reason)
+	}
+	if len(f.skipped) > 0 && len(f.cuts) > 0 {
+		c.blame(Outcome, k, at, "told as cut and as skipped: %s", f.skipped[0].Reason)
+	}
+	if len(f.ended) > 0 && len(f.cuts) > 0 {
+		c.blame(Outcome, k, f.cuts[0].At, "told as ended and as cut")
+	}
+	if len(f.ended) > 1 {
+		c.blame(Outcome, k, f.ended[1].At, "told as ended %d times", len(f.ended))
+	}
+	if len(f.ended) > 0 && !slices.ContainsFunc(f.runs, func(n *run) bool { return n.returned <= f.ended[0].At }) {
+		c.blame(Outcome, k, f.ended[0].At, "told as ended, and no function had returned")
+	}
+}
+
+func (c *checker) judgeTwice(j *job, k Key, f *fire) {
+	for i, n := range f.runs {
+		for _, before := range f.runs[:i] {
+			if !j.unmonitored || before.entered.Who == n.entered.Who {
+				c.blame(Outcome, k, n.entered.At, "entered twice: by %s at %v, and by %s",
+					before.entered.Instance, show(before.entered.At), n.entered.Instance)
+				return
+			}
+		}
+	}
+}
+
+// judgeRuinedRun judges a fire that was entered and has no outcome.
+func (c *checker) judgeRuinedRun(j *job, k Key, f *fire) {
+	if len(f.runs) == 0 || len(f.ended)+len(f.cuts)+len(f.skipped) > 0 || j.unmonitored || len(j.quiet) == 0 {
+		return
+	}
+	n := f.runs[len(f.runs)-1]
+	if n.entered.At > j.quiet[len(j.quiet)-1].At {
+		return
+	}
+	broke := c.broke(n.entered)
+	switch {
+	case n.returned < never && broke < never:
+		c.report.Tally.Untold++ // it may have been recorded just before
+	case n.returned < never && c.rules.Untold:
+	case n.returned < never:
+		c.blame(Outcome, k, n.returned, "returned, and nothing was told: its life stood")
+	case broke < never:
+		c.blame(Outcome, k, broke, "its life ended while it ran, and nobody told it as cut")
+	default:
+		c.blame(Outcome, k, n.entered.At, "entered, and it neither returned nor was cut")
+	}
+}
+
+// judgeCut judges that what was told as cut ran in a life that had ended.
+func (c *checker) judgeCut(_ *job, k Key, f *fire) {
+	if len(f.cuts) == 0 || len(f.runs) == 0 {
+		return
+	}
+	cut, n := f.cuts[0], f.runs[0]
+	r := n.entered
+	p := c.process(r.Who)
+	if p.crashed <= cut.At || p.stopping <= cut.At || c.holds(r) <= cut.At {
+		return
+	}
+	if l := c.lives[r.Instance]; l != nil && min(l.replaced, l.stopped) <= cut.At {
+		return
+	}
+	if r.Session != "" && min(c.session(r.Session).lost, c.session(r.Session).closing) <= cut.At {
+		return
+	}
+	c.blame(Outcome, k, cut.At, "told as cut while the life %s stood", r.Instance)
+}
+
+// first is when the fire was spoken of first.
+func (f *fire) first() time.Duration {
+	at := never
+	for _, n := range f.runs {
+		at = min(at, n.entered.At)
+	}
+	for _, told := range [][]*Record{f.ended, f.cuts, f.skipped} {
+		for _, r := range told {
+			at = min(at, r.At)
+		}
+	}
+	return at
+}
+
+func (c *checker) tally(f *fire) {
+	t := &c.report.Tally
+	if len(f.runs)+len(f.ended)+len(f.cuts)+len(f.skipped) > 0 {
+		t.Fires++
+	}
+	if len(f.ended) > 0 {
+		t.Ended++
+		if f.ended[0].Err != "" {
+			t.Failed++
+		}
+	} else if c.rules.Untold && len(f.cuts) == 0 && len(f.runs) > 0 && f.runs[0].returned < never {
+		t.Ended++
+	}
+	if len(f.cuts) > 0 {
+		t.Cut++
+	}
+}
+
+// judgeCoverage judges that each fire that was due has an outcome, and that nothing ran
+// that was not due.
+func (c *checker) judgeCoverage(j *job) {
+	p := &j.plan
+	if !p.judged || p.delay > 0 {
+		return
+	}
+	for _, n := range j.runs {
+		c.judgeWanted(j, n)
+	}
+	if j.unmonitored {
+		return
+	}
+	i := 0
+	for _, due := range p.grid {
+		for i < len(p.epochs)-1 && due > p.epochs[i].to {
+			i++
+		}
+		if due <= p.from || due > p.to || p.isUnsure(due) || !p.epochs[i].holds(due) {
+			continue
+		}
+		if !c.spend(max(0, p.epochs[i].total)) {
+			return
+		}
+		for item := range p.epochs[i].total {
+			c.report.Tally.Due++
+			k := Key{Job: j.name, Epoch: p.epochs[i].number, Item: item, Due: due}
+			if f := j.fires[k]; f == nil || len(f.runs)+len(f.ended)+len(f.cuts)+len(f.skipped) == 0 {
+				c.blame(Coverage, k, c.when(due), "it was due, and it neither ran nor was it told as skipped or cut")
+			}
+		}
+	}
+}
+
+// judgeWanted judges that a function was entered for a fire that was due to its item.
+func (c *checker) judgeWanted(j *job, n *run) {
+	p := &j.plan
+	if n.Due <= p.from || n.Due > p.to {
+		return
+	}
+	if !p.was(n.Due) {
+		c.blame(Coverage, n.Key, n.entered.At, "entered for a fire that no schedule had")
+		return
+	}
+	if p.isUnsure(n.Due) || j.unmonitored {
+		return
+	}
+	for _, e := range p.epochs {
+		if e.holds(n.Due) && e.number == n.Epoch && n.Item < e.total {
+			return
+		}
+	}
+	c.blame(Coverage, n.Key, n.entered.At, "entered for a fire that its epoch did not have")
+}
+
+// when is the common time of a wall time, by the first record that has both.
+func (c *checker) when(due int64) time.Duration {
+	for i := range c.records {
+		if r := &c.records[i]; !r.Wall.IsZero() {
+			return r.At + time.Duration(due-nanos(r.Wall))
+		}
+	}
+	return 0
+}

@@ -1,0 +1,246 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A plan is what was due to a job, by wall clock in nanoseconds since 1970.
+type plan struct {
+	from, to int64   // what was due after from, up to to, needs an outcome
+	grid     []int64 // the fires of the schedules in force, ascending
+	extra    map[int64]bool
+	unsure   []stretch // where nobody knows what was in force
+	epochs   []epoch   // by from
+	told     bool      // epochs were seen, and records carry them
+	delay    time.Duration
+	judged   bool
+}
+
+// A stretch is open at its start, closed at its end.
+type stretch struct{ from, to int64 }
+
+func (s stretch) holds(due int64) bool { return s.from < due && due <= s.to }
+
+// An epoch is the items that were due in a stretch.
+type epoch struct {
+	stretch
+	number, total int
+}
+
+const (
+	endless = int64(1<<63 - 1)
+	// beforehand is how much earlier than a change was told it may have been in force.
+	beforehand = 2 * time.Second
+)
+
+// plan derives what was due from the schedules and epochs that were in force.
+func (c *checker) plan(j *job) {
+	p := &j.plan
+	p.extra = map[int64]bool{}
+	if c.rules.Timetable == nil || len(j.quiet) == 0 || j.started.IsZero() {
+		return
+	}
+	p.from = nanos(j.started)
+	p.to = nanos(j.quiet[len(j.quiet)-1].Wall.Add(-c.rules.Tail))
+	schedules, sure := c.inForce(j)
+	if len(schedules) == 0 || p.to <= p.from {
+		return
+	}
+	if sure {
+		p.from = max(p.from, nanos(schedules[0].Since))
+	}
+	p.epochs = c.epochs(j)
+	p.judged = len(p.epochs) > 0
+	for i, s := range schedules {
+		table, err := c.rules.Timetable(s)
+		if err != nil {
+			c.blame(Coverage, Key{Job: j.name}, j.quiet[0].At, "a schedule cannot be read: %v", err)
+			continue
+		}
+		if table.Delay > 0 {
+			p.delay = table.Delay
+			continue
+		}
+		if table.Next == nil {
+			continue
+		}
+		since, until := nanos(s.Since), p.to
+		if i+1 < len(schedules) {
+			until = min(until, nanos(schedules[i+1].Since))
+		}
+		p.grid = append(p.grid, c.fires(table, max(since, p.from-int64(time.Hour)), until)...)
+		c.allow(p, table, s, i+1 < len(schedules), until, sure)
+	}
+	slices.Sort(p.grid)
+	p.grid = slices.Compact(p.grid)
+}
+
+// allow adds the fires that a member may have run which had not heard of a change.
+func (c *checker) allow(p *plan, table Timetable, s Schedule, replaced bool, until int64, sure bool) {
+	heard := int64(c.rules.Heard)
+	if !sure {
+		heard = int64(c.rules.Unsure)
+		since := nanos(s.Since)
+		for _, due := range c.fires(table, since-int64(beforehand), since) {
+			p.extra[due] = true
+		}
+		p.unsure = append(p.unsure, stretch{since - int64(beforehand), since + heard})
+	}
+	if replaced {
+		for _, due := range c.fires(table, until, until+heard) {
+			p.extra[due] = true
+		}
+	}
+}
+
+// fires are those due after one instant up to another.
+func (c *checker) fires(table Timetable, after, upTo int64) []int64 {
+	var dues []int64
+	for at := after; c.spend(1); {
+		next, ok := table.Next(time.Unix(0, at).UTC())
+		due := nanos(next)
+		if !ok || due <= at || due > upTo {
+			break
+		}
+		dues = append(dues, due)
+		at = due
+	}
+	return dues
+}
+
+// spend reports whether so much more may be judged.
+func (c *checker) spend(n int) bool {
+	c.rules.Most -= n
+	return c.rules.Most >= 0
+}
+
+// inForce are the schedules by their numbers. sure: an observer saw the nodes; else they
+// are the configurations, from when the driver wrote them.
+func (c *checker) inForce(j *job) (schedules []Schedule, sure bool) {
+	seen := map[int]Schedule{}
+	for _, r := range j.schedules {
+		seen[r.Schedule.N] = *r.Schedule
+	}
+	for _, s := range seen {
+		schedules = append(schedules, s)
+	}
+	if len(schedules) > 0 {
+		slices.SortFunc(schedules, func(a, b Schedule) int { return cmp.Compare(a.N, b.N) })
+		c.unseen(j, schedules)
+		return schedules, true
+	}
+	for i, r := range j.config {
+		if i > 0 && r.Config.Cron == j.config[i-1].Config.Cron && r.Config.Zone == j.config[i-1].Config.Zone {
+			continue
+		}
+		schedules = append(schedules, Schedule{N: i, Cron: r.Config.Cron, Zone: r.Config.Zone, Since: r.Wall})
+	}
+	return schedules, false
+}
+
+// unseen allows for schedules that came and went between two looks of the observer.
+func (c *checker) unseen(j *job, schedules []Schedule) {
+	for i := 1; i < len(schedules); i++ {
+		before, s := schedules[i-1], schedules[i]
+		if s.N == before.N+1 {
+			continue
+		}
+		between := stretch{max(nanos(before.Since), j.plan.from), nanos(s.Since)}
+		j.plan.unsure = append(j.plan.unsure, between)
+		if s.Before == nil {
+			continue
+		}
+		if table, err := c.rules.Timetable(*s.Before); err == nil && table.Next != nil {
+			for _, due := range c.fires(table, between.from, between.to) {
+				j.plan.extra[due] = true
+			}
+		}
+	}
+}
+
+// epochs are the totals in force, by the base nodes or, where nobody saw any, by the
+// configurations.
+func (c *checker) epochs(j *job) []epoch {
+	seen := map[int]Base{}
+	for _, r := range j.bases {
+		seen[r.Base.Epoch] = *r.Base
+	}
+	if len(seen) == 0 {
+		return c.epochsOfConfig(j)
+	}
+	j.plan.told = true
+	var bases []Base
+	for _, b := range seen {
+		bases = append(bases, b)
+	}
+	slices.SortFunc(bases, func(a, b Base) int { return cmp.Compare(a.Epoch, b.Epoch) })
+	var epochs []epoch
+	if first := bases[0]; first.From > 0 {
+		epochs = append(epochs, epoch{stretch{-endless, nanos(first.Through)}, first.Epoch - 1, first.From})
+	}
+	for i, b := range bases {
+		until := endless
+		if i+1 < len(bases) {
+			until = nanos(bases[i+1].Through)
+			if bases[i+1].Epoch != b.Epoch+1 { // the observer missed one
+				j.plan.unsure = append(j.plan.unsure, stretch{nanos(b.Through), until})
+			}
+		}
+		epochs = append(epochs, epoch{stretch{nanos(b.Through), until}, b.Epoch, b.To})
+	}
+	c.report.Tally.Epochs += len(epochs) - 1
+	return epochs
+}
+
+func (c *checker) epochsOfConfig(j *job) []epoch {
+	var epochs []epoch
+	for _, r := range j.config {
+		at, n := nanos(r.Wall), len(epochs)
+		if n > 0 && epochs[n-1].total == r.Config.Total {
+			continue
+		}
+		if n == 0 {
+			epochs = append(epochs, epoch{stretch{-endless, endless}, 0, r.Config.Total})
+			continue
+		}
+		epochs[n-1].to = at
+		epochs = append(epochs, epoch{stretch{at, endless}, 0, r.Config.Total})
+		j.plan.unsure = append(j.plan.unsure, stretch{at - int64(beforehand), at + int64(c.rules.Unsure)})
+		c.report.Tally.Epochs++
+	}
+	return epochs
+}
+
+// was reports whether any schedule wanted a fire, or may have.
+func (p *plan) was(due int64) bool {
+	_, found := slices.BinarySearch(p.grid, due)
+	return found || p.extra[due]
+}
+
+func (p *plan) isUnsure(due int64) bool {
+	return slices.ContainsFunc(p.unsure, func(s stretch) bool { return s.holds(due) })
+}
+
+// between are the fires from one to another, both included.
+func (p *plan) between(first, last int64) []int64 {
+	from, _ := slices.BinarySearch(p.grid, first)
+	to, found := slices.BinarySearch(p.grid, last)
+	if found {
+		to++
+	}
+	if from >= to {
+		return nil
+	}
+	return p.grid[from:to]
+}
+
+// latest are the last n fires up to one, oldest first.
+func (p *plan) latest(n int, upTo int64) []int64 {
+	to, found := slices.BinarySearch(p.grid, upTo)
+	if found {
+		to++
+	}
+	return p.grid[min(max(0, to-max(n, 0)), to):to]
+}

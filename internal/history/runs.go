@@ -1,0 +1,194 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// judgeRuns judges functions against each other and against their sessions.
+func (c *checker) judgeRuns(j *job) {
+	fences := map[int]*run{}
+	var active []*run
+	for _, n := range j.runs {
+		at := n.entered.At
+		active = slices.DeleteFunc(active, func(other *run) bool { return c.ended(other) <= at })
+		for _, other := range active {
+			c.judgePair(j, other, n)
+		}
+		active = append(active, n)
+		c.judgeFence(j, fences, n)
+		c.judgeDeadline(n)
+	}
+	if c.rules.Late > 0 && !j.delayed(c) {
+		for _, n := range j.runs {
+			c.judgeLate(j, n)
+		}
+	}
+}
+
+// ended is when a function did nothing any more.
+func (c *checker) ended(n *run) time.Duration {
+	return min(n.returned, c.process(n.entered.Who).crashed)
+}
+
+// judgePair judges two functions of which the second was entered while the first ran.
+func (c *checker) judgePair(j *job, first, second *run) {
+	a, b := first.entered, second.entered
+	same := first.Item == second.Item && (a.Total == b.Total || a.Total == 0 || b.Total == 0)
+	switch {
+	case j.unmonitored && a.Who != b.Who:
+	case !same && (a.Total == b.Total || first.Epoch > second.Epoch || j.unmonitored):
+	case same && a.Who == b.Who:
+		c.blame(Overlap, second.Key, b.At, "entered while the function entered at %v had not returned in the same process", show(a.At))
+	case c.owned(a, b.At):
+		what := "while the function of " + first.String()
+		if !same {
+			what = "of another total, while the function of " + first.String()
+		}
+		c.blame(Overlap, second.Key, b.At, "entered by %s %s ran at %s, whose session held until %s",
+			b.Instance, what, a.Instance, show(c.holds(a)))
+	}
+}
+
+// owned reports whether what a function was entered under still held at an instant: its
+// session's Deadline had not passed, nor had the service ended it. A session that its
+// own process ended under a running function held.
+func (c *checker) owned(r *Record, at time.Duration) bool {
+	if at >= c.holds(r) {
+		return false
+	}
+	if r.Session == "" {
+		return true
+	}
+	s := c.session(r.Session)
+	return s.lost > at || s.closing <= at
+}
+
+// holds is the latest Deadline that is known of a function's session.
+func (c *checker) holds(r *Record) time.Duration {
+	deadline := r.Deadline
+	if r.Session != "" {
+		deadline = max(deadline, c.session(r.Session).deadline)
+	}
+	if deadline == 0 {
+		return never
+	}
+	return deadline
+}
+
+func (c *checker) judgeFence(j *job, fences map[int]*run, n *run) {
+	if n.entered.Fence == 0 {
+		if !j.unmonitored && len(j.config) > 0 {
+			c.blame(Fences, n.Key, n.entered.At, "entered without a fence")
+		}
+		return
+	}
+	if before := fences[n.Item]; before != nil && n.entered.Fence <= before.entered.Fence {
+		c.blame(Fences, n.Key, n.entered.At, "its fence %d is not above %d, that of %v, which was entered before",
+			n.entered.Fence, before.entered.Fence, before.Key)
+		return
+	}
+	fences[n.Item] = n
+}
+
+// judgeDeadline judges one function against its own session.
+func (c *checker) judgeDeadline(n *run) {
+	r := n.entered
+	if r.Deadline == 0 {
+		return
+	}
+	if late := r.At - r.Deadline; late > c.rules.Enter {
+		c.blame(Deadline, n.Key, r.At, "entered %v after the Deadline of its session", late)
+	}
+	if c.rules.Cancel == 0 || r.Session == "" || c.session(r.Session).lost == never {
+		return
+	}
+	p := c.process(r.Who)
+	limit := later(p.awake(c.holds(r)), c.rules.Cancel)
+	if min(n.cancelled, c.ended(n)) > limit && limit < c.last {
+		c.blame(Deadline, n.Key, limit, "runs on uncancelled %v after the Deadline of its session, or after its process woke", c.rules.Cancel)
+	}
+}
+
+// judgeLate judges the lateness of a function by its owner's clock, where no fault is about.
+func (c *checker) judgeLate(j *job, n *run) {
+	r := n.entered
+	if r.Wall.IsZero() || r.Due.IsZero() || j.plan.judged && j.plan.isUnsure(n.Due) {
+		return
+	}
+	late := r.Wall.Sub(r.Due)
+	if !c.calm(r.At-max(late, 0), r.At) || c.mourning(j, r.At-max(late, 0), r.At) || c.changing(j, r.At) {
+		return
+	}
+	c.report.Tally.Judged[Late]++
+	c.report.Tally.Lateness = append(c.report.Tally.Lateness, late)
+	if late > c.rules.Late {
+		c.blame(Late, n.Key, r.At, "entered %v after its due time", late)
+	}
+}
+
+// mourning reports whether a killed process's life still stood in a stretch, or its items
+// were just being made up.
+func (c *checker) mourning(j *job, from, to time.Duration) bool {
+	return slices.ContainsFunc(j.lives, func(l *life) bool {
+		crashed := c.process(l.who).crashed
+		over := l.gone
+		if over == never {
+			over = crashed
+		}
+		return crashed != never && crashed <= to && later(over, c.rules.Settle+c.rules.Owned) >= from
+	})
+}
+
+// changing reports whether the configuration was changed shortly before.
+func (c *checker) changing(j *job, at time.Duration) bool {
+	return slices.ContainsFunc(j.config, func(r *Record) bool {
+		return r.At <= at && at <= later(r.At, c.rules.Settle+c.rules.Changed)
+	})
+}
+
+// delayed reports whether the job has a fixed delay.
+func (j *job) delayed(*checker) bool { return j.plan.delay > 0 }
+
+// judgeDelay judges that items of a fixed delay run again.
+func (c *checker) judgeDelay(j *job) {
+	if j.plan.delay == 0 || c.rules.Again == 0 || !j.plan.judged {
+		return
+	}
+	limit := j.plan.delay + c.rules.Again
+	last := map[int]time.Duration{}
+	end := j.quiet[len(j.quiet)-1].At
+	for _, r := range j.config {
+		if len(r.Config.Cron) > 0 && r.At < end && r.Config.Cron != j.config[0].Config.Cron {
+			end = min(end, r.At)
+		}
+	}
+	judge := func(item int, from, to time.Duration) {
+		if to > end || !c.calm(from, to) || c.mourning(j, from, to) || c.changing(j, to) || c.changing(j, from) {
+			return
+		}
+		c.report.Tally.Judged[Coverage]++
+		if to-from > limit {
+			c.blame(Coverage, Key{Job: j.name, Item: item}, to, "its function did not run again for %v; its delay is %v", to-from, j.plan.delay)
+		}
+	}
+	slices.SortStableFunc(j.runs, func(a, b *run) int { return cmp.Compare(a.entered.At, b.entered.At) })
+	for _, n := range j.runs {
+		if at, ran := last[n.Item]; ran {
+			judge(n.Item, at, n.entered.At)
+		}
+		last[n.Item] = min(c.ended(n), c.last)
+	}
+	total := j.plan.epochs[len(j.plan.epochs)-1].total
+	if !c.spend(max(0, total)) {
+		return
+	}
+	for item := range total {
+		if at, ran := last[item]; ran && end > at {
+			judge(item, at, end)
+		} else if !ran {
+			c.blame(Coverage, Key{Job: j.name, Item: item}, end, "its function never ran")
+		}
+	}
+}

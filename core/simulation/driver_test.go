@@ -33,6 +33,7 @@ type driver struct {
 	queue  steps
 	turns  int
 	latest time.Time // when something happened
+	moved  *process  // whose step that was
 }
 
 func newDriver(rested func()) *driver {
@@ -103,10 +104,10 @@ func (d *driver) until(end time.Time, enough func() bool) {
 
 // happen runs s, unless its process stands still: then when that goes on.
 func (d *driver) happen(s *step) {
-	if s.proc != nil && s.proc.still() {
-		s.proc.held = append(s.proc.held, s)
+	if s.proc != nil && s.proc.hold(s) {
 		return
 	}
+	d.moved = s.proc
 	s.run()
 }
 

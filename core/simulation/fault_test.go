@@ -194,7 +194,7 @@ func below(what ...func(j *job, id string) string) func(*world, *fault, *rand.Ra
 		if !w.remove(paths...) {
 			return nil
 		}
-		if slices.Contains(paths, life(j, id)) {
+		if slices.Contains(paths, life(j, id)) || slices.Contains(paths, instance(j, id)) {
 			w.struck = append(w.struck, id)
 			if slices.Contains(paths, notice(j, id)) {
 				w.forged = append(w.forged, id)
@@ -242,7 +242,7 @@ var withheld = []string{"/", "/ledgers/", "/lives/", "/sharding/", "/leader/", "
 var kinds = []kind{
 	{"join", 6, false, func(w *world, _ *fault, r *rand.Rand) *blow {
 		stable := ""
-		if gone := slices.DeleteFunc(slices.Clone(w.procs), func(p *process) bool { return !p.stopping }); len(gone) > 0 {
+		if gone := slices.DeleteFunc(slices.Clone(w.procs), func(p *process) bool { return !p.gone() }); len(gone) > 0 {
 			if chance(r, 2) {
 				stable = one(r, gone).stable
 			}

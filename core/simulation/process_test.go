@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"time"
@@ -26,14 +27,13 @@ type process struct {
 	link   *memory.Registry
 	engine engine
 	tasks  sync.WaitGroup
-	dead   chan struct{} // closed when it is killed
-	ended  chan struct{} // closed when Stop has returned for good
-	ran    []string      // jobs that it has
-
-	held     []*step // while it stands still; the driver's own
-	stopping bool    // the driver's own
+	dead   chan struct{}      // closed when it is killed
+	ended  chan struct{}      // closed when Stop has returned for good
+	giveUp context.CancelFunc // ends a Start that still waits
 
 	mu       sync.Mutex
+	held     []*step // while it stands still
+	stopping bool
 	opened   int
 	session  *session // the latest
 	watchers []*watcher
@@ -158,14 +158,16 @@ func (p *process) count() int {
 func (p *process) launch(jobs []*job) {
 	p.engine = newEngine(client{p}, p.stable, p.ip, p.now, p.listen)
 	for _, j := range jobs {
-		p.ran = append(p.ran, j.name)
 		if err := p.engine.add(j, p.run); err != nil {
 			panic(err) // the simulation's jobs are sound
 		}
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	p.giveUp = cancel
 	p.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
+		// What the engine starts has the label too: failpoints know by it who comes.
+		pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("process", p.name)))
 		if err := p.engine.Start(ctx); err != nil {
 			p.tell("", history.Record{Kind: history.Note, Reason: "start failed", Err: err.Error()})
 		}
@@ -261,12 +263,14 @@ func (w *world) behaviour(r *rand.Rand) behaviour {
 
 // stop leaves in order; what does not end within patience is cancelled.
 func (p *process) stop(patience time.Duration) {
-	p.stopping = true
+	if !p.leaves() {
+		return
+	}
 	p.tell("", history.Record{Kind: history.Stopping})
 	p.tasks.Go(func() {
 		defer close(p.ended)
-		for ctx := context.Background(); ; {
-			ctx, cancel := context.WithTimeout(ctx, patience)
+		for {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			err := p.engine.Stop(ctx)
 			cancel()
 			if err == nil || closed(p.dead) {
@@ -278,21 +282,36 @@ func (p *process) stop(patience time.Duration) {
 	})
 }
 
+// leaves notes that the process ends, and reports whether that is new.
+func (p *process) leaves() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !p.stopping
+	p.stopping = true
+	return first
+}
+
+// gone reports whether the process is dead or leaving.
+func (p *process) gone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopping
+}
+
 // crash kills the process: nothing that it does has an effect any more.
 func (p *process) crash() {
 	p.world.log.tell("", history.Record{Kind: history.Crashed, Who: "driver", Of: p.name})
 	p.link.Refuse()
 	close(p.dead)
-	p.held = nil
-	if p.stopping {
+	if !p.leaves() {
 		return
 	}
-	p.stopping = true
 	p.tasks.Go(func() { // only to end its goroutines
 		defer close(p.ended)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		for p.engine.Stop(ctx) != nil {
+		for err := errDead; err != nil; {
+			err = p.engine.Stop(ctx)
 		}
 	})
 }
@@ -314,13 +333,24 @@ func (p *process) freeze(clockToo bool) (thaw func()) {
 		p.mu.Lock()
 		close(p.resume)
 		p.resume, p.frozen = nil, time.Time{}
-		p.hits += len(p.held)
-		p.mu.Unlock()
 		held := p.held
 		p.held = nil
+		p.hits += len(held)
+		p.mu.Unlock()
 		for _, s := range held {
 			s.wait = func(key string) time.Duration { return between(p.world.dice.of("thaw "+key), 0, 2*time.Millisecond) }
 			p.world.driver.add(s)
 		}
 	})
+}
+
+// hold keeps a step until the process goes on, and reports whether it stands still.
+func (p *process) hold(s *step) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.resume == nil {
+		return false
+	}
+	p.held = append(p.held, s)
+	return true
 }

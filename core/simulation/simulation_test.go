@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// simulate runs one seed with some of its faults.
-func simulate(t *testing.T, seed uint64, m mask) (res result) {
+// simulate runs one seed with some of its faults, in a world that is prepared.
+func simulate(t *testing.T, seed uint64, m mask, prepare ...func(w *world) (restore func())) (res result) {
 	t.Helper()
 	runtime.GC()
 	cryptotest.SetGlobalRandom(t, seed)
@@ -50,6 +50,9 @@ func simulate(t *testing.T, seed uint64, m mask) (res result) {
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(seed)
 		plan := w.plan()
+		for _, with := range prepare {
+			defer with(w)()
+		}
 		w.live(plan, m)
 		res = result{seed: seed, plan: plan, mask: m, records: w.log.records, text: w.log.text(), turns: w.driver.turns}
 		res.report, res.violations = w.judge()

@@ -57,8 +57,8 @@ type world struct {
 
 	quickest, slowest time.Duration // latencies
 
-	crowded           bool // a job's items wait for each other
-	brief             bool // runs take next to no time
+	crowded bool // a job's items wait for each other
+	brief   bool // runs take next to no time
 
 	jobs    []*job
 	procs   []*process
@@ -154,7 +154,7 @@ func (w *world) add(stable string) *process {
 
 // alive are the processes that are neither dead nor leaving.
 func (w *world) alive() []*process {
-	return slices.DeleteFunc(slices.Clone(w.procs), func(p *process) bool { return p.stopping })
+	return slices.DeleteFunc(slices.Clone(w.procs), func(p *process) bool { return p.gone() })
 }
 
 // operator returns a session of somebody outside, or nil while there is no service.
@@ -364,6 +364,7 @@ func (w *world) finish() {
 	}
 	_ = w.eye.Close()
 	for _, p := range w.procs {
+		p.giveUp()
 		_ = p.link.Close()
 	}
 	_ = w.outside.Close()
@@ -381,7 +382,7 @@ func (w *world) finish() {
 
 // observe follows lives, running items and what is in force, on a session of its own.
 func (w *world) observe() {
-	seen := map[string]string{}
+	seen := map[string]registry.Node{}
 	w.tasks.Go(func() {
 		for {
 			ses, err := w.eye.Open(context.Background())
@@ -397,7 +398,7 @@ func (w *world) observe() {
 }
 
 // watch tells of each change until the session ends.
-func (w *world) watch(ses registry.Session, seen map[string]string) {
+func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 	watcher, err := ses.Watch(context.Background())
 	if err != nil {
 		return
@@ -437,47 +438,45 @@ func (w *world) watch(ses registry.Session, seen map[string]string) {
 				// What went while nobody looked is not among those that are there.
 				for _, at := range slices.Sorted(maps.Keys(seen)) {
 					if path.Dir(at) == e.Path && !present[at] {
-						w.saw(seen, p.job, p.node, 0, at, "")
+						w.saw(seen, p.job, p.node, 0, registry.Node{Path: at})
 					}
 				}
 			case e.Synced:
 			default:
 				present[e.Node.Path] = true
-				w.saw(seen, p.job, p.node, p.item, e.Node.Path, string(e.Node.Value))
+				w.saw(seen, p.job, p.node, p.item, e.Node)
 			}
 		}
 	}
 }
 
-// saw tells of a node that differs from what was seen before; "" is its absence.
-func (w *world) saw(seen map[string]string, j *job, node history.Node, item int, at, value string) {
-	before := seen[at]
-	if before == value {
+// saw tells of a node that is not as it was seen before.
+func (w *world) saw(seen map[string]registry.Node, j *job, kind history.Node, item int, n registry.Node) {
+	before := seen[n.Path]
+	seen[n.Path] = n
+	shown := kind == history.Life || kind == history.Running
+	if before.Exists() && before.Created != n.Created && shown {
+		r := history.Record{Kind: history.Gone, Who: "observer", Job: j.name, Node: kind, Item: item, Instance: string(before.Value)}
+		if kind == history.Life {
+			r.Instance = path.Base(n.Path)
+		}
+		w.log.tell("", r)
+	}
+	if !n.Exists() || before.Modified == n.Modified {
 		return
 	}
-	if before != "" && value != "" && (node == history.Life || node == history.Running) {
-		w.saw(seen, j, node, item, at, "") // it went and came between two looks
-	}
-	seen[at] = value
 	r := history.Record{Who: "observer", Job: j.name}
-	switch node {
-	case history.Life, history.Running:
-		r.Kind, r.Node, r.Instance, r.Item = history.Come, node, value, item
-		if node == history.Life {
-			r.Instance = path.Base(at)
-		}
-		if value == "" {
-			r.Kind = history.Gone
-			if node == history.Running {
-				r.Instance = before
-			}
-		}
-	case "schedule":
-		if s, ok := scheduleOf([]byte(value)); ok {
+	switch {
+	case kind == history.Life && before.Created != n.Created:
+		r.Kind, r.Node, r.Instance = history.Come, kind, path.Base(n.Path)
+	case kind == history.Running && before.Created != n.Created:
+		r.Kind, r.Node, r.Instance, r.Item = history.Come, kind, string(n.Value), item
+	case kind == "schedule":
+		if s, ok := scheduleOf(n.Value); ok {
 			r.Kind, r.Schedule = history.SawSchedule, &s
 		}
-	case "base":
-		if b, ok := baseOf([]byte(value)); ok {
+	case kind == "base":
+		if b, ok := baseOf(n.Value); ok {
 			r.Kind, r.Base = history.SawBase, &b
 		}
 	}

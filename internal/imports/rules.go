@@ -28,6 +28,7 @@ var Rules = []Rule{
 	{Packages: "internal/layout", May: []string{"registry", yamlParser}, Never: services()},
 	{Packages: "core/internal/schedule", May: []string{cronParser}, Never: services()},
 	{Packages: "core/internal/...", May: []string{"registry", "strategy", "internal/layout", "core/internal/..."}, Never: services()},
+	{Packages: "core/simulation"}, // all of it is tests
 	{Packages: "core", May: []string{"registry", "strategy", "internal/layout", "core/internal/..."}, Never: services()},
 	{Packages: "job/...", May: []string{"registry", "strategy", "core"}, Never: services()},
 	{Packages: "config", May: []string{"registry", "core", "internal/layout", yamlParser}, Never: services()},

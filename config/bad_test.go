@@ -97,7 +97,7 @@ func TestBadFilesAreOneLineForEachProblem(t *testing.T) {
 		{"five fields", registry + "jobs: {a: {cron: '0 2 * * *', shardingTotalCount: 1}}\n", "f.yaml:2:18: jobs.a.cron: has 5 fields, Quartz has 6, seconds first, or 7 with the year; write 0 0 2 * * ?"},
 		{"zone", job + "shardingTotalCount: 1\n    timeZone: Mars\n", "f.yaml:7:15: jobs.hello.timeZone:"},
 		{"gap", job + "shardingTotalCount: 1\n    gap: jump\n", `f.yaml:7:10: jobs.hello.gap: "jump" is not a policy; use "run-after" or "skip"`},
-		{"strategy", job + "shardingTotalCount: 1\n    jobShardingStrategyType: BEST\n", "f.yaml:7:30: jobs.hello.jobShardingStrategyType:"},
+		{"strategy", job + "shardingTotalCount: 1\n    jobShardingStrategyType: BEST\n", "f.yaml:7:30: jobs.hello.jobShardingStrategyType: \"BEST\" is not a strategy; there are: AVG_ALLOCATION, ODEVITY, ROUND_ROBIN, STICKY (core.WithStrategy adds one of your own)"},
 		{"parameter too many", job + "shardingTotalCount: 1\n    shardingItemParameters: 1=a\n", "f.yaml:7:29: jobs.hello.shardingItemParameters: item 1 does not exist: items are 0 to 0"},
 		{"parameter empty", job + "shardingTotalCount: 1\n    shardingItemParameters: {0: ''}\n", "f.yaml:7:29: jobs.hello.shardingItemParameters: cannot hold the parameter of item 0: it is empty; leave the item out"},
 		{"half a minute", job + "shardingTotalCount: 1\n    reconcileInterval: 30s\n", "f.yaml:7:24: jobs.hello.reconcileInterval: 30s is not a number of whole minutes"},

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -28,8 +29,12 @@ type Config struct {
 	places places
 }
 
-// Load reads a file. The error is that of the file system, or an *Error.
-func Load(file string) (*Config, error) {
+// Load reads a file. The error is that of the file system, or an *Error. opts are those
+// that core.New will get, as far as they matter to the jobs (core.WithStrategy).
+func Load(file string, opts ...core.Option) (*Config, error) {
+	if file == "" {
+		return nil, errors.New(`config: the name of the file is empty; give one, such as "jobs.yaml"`)
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
@@ -39,12 +44,12 @@ func Load(file string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	return Parse(file, data)
+	return Parse(file, data, opts...)
 }
 
 // Parse reads what a file holds. The name of the file stands in errors, and the file
-// names in data are relative to its folder. The error is an *Error.
-func Parse(file string, data []byte) (*Config, error) {
+// names in data are relative to its folder. opts are as in Load. The error is an *Error.
+func Parse(file string, data []byte, opts ...core.Option) (*Config, error) {
 	doc, problem := document(data)
 	if problem != nil {
 		problem.File = file
@@ -54,7 +59,7 @@ func Parse(file string, data []byte) (*Config, error) {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs // the process may change its folder
 	}
-	r := &reader{file: file, dir: dir}
+	r := &reader{file: file, dir: dir, opts: opts}
 	cfg := r.root(doc)
 	if err := asError(r.problems); err != nil {
 		return nil, err
@@ -100,8 +105,12 @@ func (c *Config) Bind(s *core.Scheduler, functions map[string]core.Job) error {
 	}
 	for _, j := range c.Jobs {
 		err := s.Add(functions[j.Name], j)
-		if refused := (*core.ConfigError)(nil); errors.As(err, &refused) {
-			return &Error{Problems: []*FieldError{c.places.problem(c.file, refused)}}
+		var problems []*FieldError
+		for _, e := range field.All(err) {
+			problems = append(problems, c.places.problem(c.file, e))
+		}
+		if len(problems) > 0 {
+			return asError(problems)
 		}
 		if err != nil {
 			return err

@@ -58,11 +58,11 @@ func TestEveryFieldOfAJob(t *testing.T) {
 	want := []core.JobConfig{
 		{
 			Name: "hello", Class: "com.acme.HelloJob", Cron: "0/5 * * * * ?", TimeZone: "Europe/Berlin", Gap: "skip", Overlap: "both",
-			Shards: 3, Params: map[int]string{0: "Beijing", 1: "Shanghai"}, Param: "007", MonitorOff: true, MisfireOff: true, Failover: true,
+			Shards: 3, ItemParams: map[int]string{0: "Beijing", 1: "Shanghai"}, JobParam: "007", Monitor: core.MonitorOff, Misfire: core.MisfireSkip, Failover: true,
 			MaxTimeDiff: 90 * time.Second, ReconcileInterval: -time.Minute, Strategy: "STICKY", Description: "says hello", Label: "no",
 			Props: map[string]string{"http.uri": "http://127.0.0.1/", "retries": "3"}, Disabled: true, Overwrite: true, StaticSharding: true, Concurrency: 2,
 		},
-		{Name: "orders", Cron: "@every 90s", Shards: 2, Params: map[int]string{0: "north", 1: "south"}, ReconcileInterval: time.Hour},
+		{Name: "orders", Cron: "@every 90s", Shards: 2, ItemParams: map[int]string{0: "north", 1: "south"}, ReconcileInterval: time.Hour},
 	}
 	require.Empty(t, cmp.Diff(want, c.Jobs))
 	job, ok := c.Job("orders")
@@ -149,7 +149,7 @@ func TestTheRegistryBlockBecomesAURL(t *testing.T) {
 func TestVariablesAreOfTheRegistryBlockAlone(t *testing.T) {
 	c, err := Parse("jobs.yaml", []byte(job+"shardingTotalCount: 1\n    jobParameter: ${HOME} costs $$5\n"))
 	require.NoError(t, err)
-	require.Equal(t, "${HOME} costs $$5", c.Jobs[0].Param)
+	require.Equal(t, "${HOME} costs $$5", c.Jobs[0].JobParam)
 }
 
 // The settings that the block becomes are known to the adapters.
@@ -260,7 +260,7 @@ func TestAProblemLeadsToItsCause(t *testing.T) {
 	_, err := Parse("jobs.yaml", []byte("registry: {url: memory://a/b}\njobs: {hello: {cron: '* * * * *', shardingTotalCount: 1}}\n"))
 	var all *Error
 	require.ErrorAs(t, err, &all)
-	want := []*FieldError{{File: "jobs.yaml", Line: 2, Column: 22, Field: "jobs.hello.cron"}}
+	want := []*FieldError{{Job: "hello", File: "jobs.yaml", Line: 2, Column: 22, Field: "jobs.hello.cron"}}
 	require.Empty(t, cmp.Diff(want, all.Problems, cmpopts.IgnoreFields(FieldError{}, "Problem", "Err")))
 	require.ErrorIs(t, err, core.ErrConfig)
 }

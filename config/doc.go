@@ -62,10 +62,10 @@
 //	gap                      Gap                run-after or skip
 //	overlap                  Overlap            first or both
 //	shardingTotalCount       Shards             whole number
-//	shardingItemParameters   Params             0=a,1=b or a mapping {0: a, 1: b}
-//	jobParameter             Param              text
-//	monitorExecution         MonitorOff         true (default) or false
-//	misfire                  MisfireOff         true (default) or false
+//	shardingItemParameters   ItemParams          0=a,1=b or a mapping {0: a, 1: b}
+//	jobParameter             JobParam           text
+//	monitorExecution         Monitor            true (default) or false
+//	misfire                  Misfire            true (default) or false
 //	failover                 Failover           true or false
 //	maxTimeDiff              MaxTimeDiff        duration in whole seconds, such as 90s
 //	reconcileInterval        ReconcileInterval  duration in whole minutes, or never

@@ -6,41 +6,14 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/elasticron/elasticron/core"
 )
 
-// A FieldError is one thing that is wrong in a file.
-type FieldError struct {
-	// File is the name that was given to Load or Parse.
-	File string
-	// Line and Column count from 1; 0 is the file as a whole.
-	Line, Column int
-	// Field is the path of the key, such as "jobs.hello.cron"; "" is the file.
-	Field string
-	// Problem says what is wrong and what to do, in one line.
-	Problem string
-	// Err is the cause, for example a *core.ConfigError, or nil.
-	Err error
-}
-
-// Error is one line: file:line:column: field: problem.
-func (p *FieldError) Error() string {
-	var b strings.Builder
-	b.WriteString(p.File)
-	if p.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
-	}
-	if b.Len() > 0 {
-		b.WriteString(": ")
-	}
-	if p.Field != "" {
-		b.WriteString(p.Field + ": ")
-	}
-	b.WriteString(p.Problem)
-	return b.String()
-}
-
-// Unwrap returns Err.
-func (p *FieldError) Unwrap() error { return p.Err }
+// A FieldError is one thing that is wrong in a file, the same type as core.ConfigError.
+// File is the name that was given to Load or Parse, Field the path of the key, such as
+// "jobs.hello.cron", or "" for the file as a whole.
+type FieldError = core.ConfigError
 
 // An Error holds all that is wrong in a file.
 type Error struct {

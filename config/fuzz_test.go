@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("accepted, but: %v", err)
 			}
 			for _, j := range c.Jobs {
-				if err := checkJob(j); err != nil {
+				if err := j.Validate(); err != nil {
 					t.Fatalf("accepted, but: %v", err)
 				}
 			}

@@ -9,28 +9,29 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 )
 
-// A field is a key of a job: its name in the file, the field of core.JobConfig, and
+// A jobKey is a key of a job: its name in the file, the field of core.JobConfig, and
 // how it is read. read reports whether the value could be read.
-type field struct {
+type jobKey struct {
 	key, name string
 	read      func(r *reader, m member, c *core.JobConfig) bool
 }
 
 // fields are in the order of core.JobConfig. Name is the key of the job's block.
-var fields = []field{
+var fields = []jobKey{
 	{"elasticJobClass", "Class", text(func(c *core.JobConfig) *string { return &c.Class })},
 	{"cron", "Cron", text(func(c *core.JobConfig) *string { return &c.Cron })},
 	{"timeZone", "TimeZone", text(func(c *core.JobConfig) *string { return &c.TimeZone })},
 	{"gap", "Gap", text(func(c *core.JobConfig) *string { return &c.Gap })},
 	{"overlap", "Overlap", text(func(c *core.JobConfig) *string { return &c.Overlap })},
 	{"shardingTotalCount", "Shards", number(func(c *core.JobConfig) *int { return &c.Shards })},
-	{"shardingItemParameters", "Params", readParams},
-	{"jobParameter", "Param", text(func(c *core.JobConfig) *string { return &c.Param })},
-	{"monitorExecution", "MonitorOff", inverted(func(c *core.JobConfig) *bool { return &c.MonitorOff })},
-	{"misfire", "MisfireOff", inverted(func(c *core.JobConfig) *bool { return &c.MisfireOff })},
+	{"shardingItemParameters", "ItemParams", readParams},
+	{"jobParameter", "JobParam", text(func(c *core.JobConfig) *string { return &c.JobParam })},
+	{"monitorExecution", "Monitor", either(core.MonitorOn, core.MonitorOff, func(c *core.JobConfig) *core.Monitor { return &c.Monitor })},
+	{"misfire", "Misfire", either(core.MisfireOnce, core.MisfireSkip, func(c *core.JobConfig) *core.Misfire { return &c.Misfire })},
 	{"failover", "Failover", flag(func(c *core.JobConfig) *bool { return &c.Failover })},
 	{"maxTimeDiff", "MaxTimeDiff", readTimeDiff},
 	{"reconcileInterval", "ReconcileInterval", readReconcile},
@@ -45,10 +46,10 @@ var fields = []field{
 }
 
 // fieldOf finds the key of a field of core.JobConfig.
-func fieldOf(name string) (field, bool) {
-	i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+func fieldOf(name string) (jobKey, bool) {
+	i := slices.IndexFunc(fields, func(f jobKey) bool { return f.name == name })
 	if i < 0 {
-		return field{}, false
+		return jobKey{}, false
 	}
 	return fields[i], true
 }
@@ -74,11 +75,14 @@ func flag(at func(*core.JobConfig) *bool) func(*reader, member, *core.JobConfig)
 	}
 }
 
-// inverted is a flag that is on unless it is set to false.
-func inverted(off func(*core.JobConfig) *bool) func(*reader, member, *core.JobConfig) bool {
+// either is a choice that ElasticJob writes as true or false.
+func either[T any](yes, no T, at func(*core.JobConfig) *T) func(*reader, member, *core.JobConfig) bool {
 	return func(r *reader, m member, c *core.JobConfig) bool {
 		on, ok := r.bool(m)
-		*off(c) = !on
+		*at(c) = yes
+		if ok && !on {
+			*at(c) = no
+		}
 		return ok
 	}
 }
@@ -112,25 +116,27 @@ func readParams(r *reader, m member, c *core.JobConfig) bool {
 	}
 	params, err := layout.ParseItemParams(s)
 	if err != nil {
-		r.addCause(m.value, m.path, err, "%s", strings.TrimPrefix(err.Error(), "shardingItemParameters "))
+		for _, e := range field.All(err) {
+			r.addCause(m.value, m.path, e, "%s", e.Problem)
+		}
 		return false
 	}
-	c.Params = params
+	c.ItemParams = params
 	return true
 }
 
 func readParamMapping(r *reader, m member, c *core.JobConfig) bool {
-	c.Params = map[int]string{}
+	c.ItemParams = map[int]string{}
 	ok := true
 	for _, p := range r.members(m.value, m.path, "") {
 		item, isItem := r.int(member{key: p.key, value: p.key, path: p.path})
 		value, isText := r.text(p)
 		ok = ok && isItem && isText
-		if _, twice := c.Params[item]; isItem && twice {
+		if _, twice := c.ItemParams[item]; isItem && twice {
 			r.add(p.key, p.path, "gives item %d twice; leave one", item)
 			ok = false
 		}
-		c.Params[item] = value
+		c.ItemParams[item] = value
 	}
 	return ok
 }
@@ -149,7 +155,8 @@ var jobWords = map[string]string{
 	"shards": "shardingTotalCount", "shardcount": "shardingTotalCount", "total": "shardingTotalCount",
 	"params": "shardingItemParameters", "itemparameters": "shardingItemParameters", "shardingparameters": "shardingItemParameters",
 	"param": "jobParameter", "parameter": "jobParameter",
-	"monitor": "monitorExecution", "monitoroff": "monitorExecution: false", "misfireoff": "misfire: false",
+	"itemparams": "shardingItemParameters", "jobparam": "jobParameter",
+	"monitor": "monitorExecution", "monitoroff": "monitorExecution: false", "misfireoff": "misfire: false", "misfireskip": "misfire: false",
 	"strategy": "jobShardingStrategyType", "shardingstrategy": "jobShardingStrategyType", "jobshardingstrategyclass": "jobShardingStrategyType",
 	"class": "elasticJobClass", "jobclass": "elasticJobClass", "jobtype": "elasticJobClass", "elasticjobtype": "elasticJobClass",
 	"schedule": "cron", "tz": "timeZone", "zone": "timeZone",
@@ -191,7 +198,7 @@ func (r *reader) jobs(block member) ([]core.JobConfig, places) {
 // job reads the settings of one job. It returns the fields that could not be read.
 func (r *reader) job(block member, c *core.JobConfig, where map[string]member) (unread []string, ok bool) {
 	for _, m := range r.members(block.value, block.path, "write cron and shardingTotalCount on the next lines, indented") {
-		i := slices.IndexFunc(fields, func(f field) bool { return f.key == m.key.Value })
+		i := slices.IndexFunc(fields, func(f jobKey) bool { return f.key == m.key.Value })
 		if i < 0 {
 			unread = append(unread, r.unknownField(m)...)
 			continue

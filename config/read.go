@@ -14,6 +14,7 @@ import (
 // A reader turns nodes into a Config and collects the problems.
 type reader struct {
 	file, dir string
+	opts      []core.Option
 	problems  []*FieldError
 	urlAt     *FieldError // where registry.url stands
 }
@@ -197,12 +198,9 @@ func (p places) at(job, field string) (m member, given bool) {
 }
 
 // problem is a refusal of core at the place of the file that caused it.
-func (p places) problem(file string, e *core.ConfigError) *FieldError {
+func (p places) problem(file string, e *FieldError) *FieldError {
 	m, given := p.at(e.Job, e.Field)
 	text := e.Problem
-	for _, prefix := range []string{"cron: ", "timeZone: ", "jobName ", "shardingItemParameters "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
 	switch {
 	case given:
 	case e.Field == "Cron":
@@ -210,7 +208,7 @@ func (p places) problem(file string, e *core.ConfigError) *FieldError {
 	case e.Field == "Shards":
 		text = "is missing; give the number of sharding items, at least 1"
 	}
-	problem := &FieldError{File: file, Field: m.path, Problem: oneLine(text), Err: e}
+	problem := &FieldError{Job: e.Job, File: file, Field: m.path, Problem: oneLine(text), Err: e}
 	place := m.key
 	if given && e.Field != "Name" {
 		place = m.value

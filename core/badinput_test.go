@@ -37,15 +37,15 @@ func TestBadConfigurationIsOneLineThatNamesTheField(t *testing.T) {
 		{"no shards", "Shards", "at least 1", func(c *core.JobConfig) { c.Shards = 0 }},
 		{"negative shards", "Shards", "-4", func(c *core.JobConfig) { c.Shards = -4 }},
 		{"absurd shards", "Shards", "100000", func(c *core.JobConfig) { c.Shards = 100_001 }},
-		{"too many with a delay", "Shards", "at most 4000", func(c *core.JobConfig) { c.Cron, c.Shards = "@delay 1s", 4001 }},
+		{"too many with a delay", "Shards", "at most 2000", func(c *core.JobConfig) { c.Cron, c.Shards = "@delay 1s", 2001 }},
 		{"slash in name", "Name", "/", func(c *core.JobConfig) { c.Name = "a/b" }},
 		{"empty name", "Name", "empty", func(c *core.JobConfig) { c.Name = "" }},
 		{"long name", "Name", "255", func(c *core.JobConfig) { c.Name = strings.Repeat("x", 300) }},
 		{"dotted name", "Name", "..", func(c *core.JobConfig) { c.Name = ".." }},
 		{"task id in name", "Name", "@-@", func(c *core.JobConfig) { c.Name = "a@-@b" }},
 		{"strategy", "Strategy", "AVG_ALLOCATION", func(c *core.JobConfig) { c.Strategy = "BEST" }},
-		{"param with comma", "Params", "1", func(c *core.JobConfig) { c.Params = map[int]string{1: "a,b"} }},
-		{"param of no item", "Params", "3", func(c *core.JobConfig) { c.Params = map[int]string{3: "x"} }},
+		{"param with comma", "ItemParams", "1", func(c *core.JobConfig) { c.ItemParams = map[int]string{1: "a,b"} }},
+		{"param of no item", "ItemParams", "3", func(c *core.JobConfig) { c.ItemParams = map[int]string{3: "x"} }},
 		{"concurrency", "Concurrency", "-1", func(c *core.JobConfig) { c.Concurrency = -1 }},
 		{"half seconds", "MaxTimeDiff", "whole seconds", func(c *core.JobConfig) { c.MaxTimeDiff = 1500 * time.Millisecond }},
 		{"half minutes", "ReconcileInterval", "whole minutes", func(c *core.JobConfig) { c.ReconcileInterval = 90 * time.Second }},
@@ -146,7 +146,7 @@ func TestAnUnreachableRegistryIsABoundedWait(t *testing.T) {
 func TestAValueOverTheLimitIsRefusedBeforeItIsSent(t *testing.T) {
 	onEach(t, func(b *bed) {
 		cfg := everySecond
-		cfg.Param = strings.Repeat("x", 300<<10)
+		cfg.JobParam = strings.Repeat("x", 300<<10)
 		err := core.Run(b.Context(), b.registry(), newWitness(), cfg, core.WithIP("127.0.0.1"))
 		require.ErrorIs(b, err, registry.ErrInvalid)
 		require.NotContains(b, err.Error(), "xxxxxxxx")

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -234,7 +235,7 @@ func (b *bed) path(in *instance, below string) string {
 }
 
 // of returns the events of one type.
-func of[E core.Event](in *instance) []E {
+func of[E event.Event](in *instance) []E {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	var found []E
@@ -247,8 +248,8 @@ func of[E core.Event](in *instance) []E {
 }
 
 // skips returns what was skipped for a reason.
-func skips(in *instance, why core.SkipReason) []core.ItemsSkipped {
-	return slices.DeleteFunc(of[core.ItemsSkipped](in), func(e core.ItemsSkipped) bool { return e.Reason != why })
+func skips(in *instance, why event.SkipReason) []event.ItemsSkipped {
+	return slices.DeleteFunc(of[event.ItemsSkipped](in), func(e event.ItemsSkipped) bool { return e.Reason != why })
 }
 
 // A witness sees every run of a job, over all instances.
@@ -346,7 +347,7 @@ type instance struct {
 	*core.Scheduler
 	gate *gate
 	mu   sync.Mutex
-	seen []core.Event
+	seen []event.Event
 }
 
 // start starts a scheduler with one job and stops it at the end of the test.
@@ -361,7 +362,7 @@ func (b *bed) prepare(name string, work core.Job, cfg core.JobConfig, opts ...co
 	in := &instance{gate: b.registry()}
 	opts = append([]core.Option{
 		core.WithInstanceName(name), core.WithIP("127.0.0.1"),
-		core.WithListener(func(e core.Event) {
+		core.WithListener(func(e event.Event) {
 			in.mu.Lock()
 			defer in.mu.Unlock()
 			in.seen = append(in.seen, e)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -29,11 +30,11 @@ func TestAFireDueWhileTheItemRunsIsSkippedWithAnEvent(t *testing.T) {
 		}
 		a := b.start("a", w, everySecond)
 		b.until("item 1 goes on while item 0 is slow", func() bool {
-			return len(skips(a, core.SkipRunning)) >= 4 && w.count() >= 16
+			return len(skips(a, event.SkipRunning)) >= 4 && w.count() >= 16
 		})
 		a.stop(b)
 		require.Empty(b, w.doubled())
-		for _, e := range skips(a, core.SkipRunning) {
+		for _, e := range skips(a, event.SkipRunning) {
 			require.Equal(b, []int{0}, e.Items)
 		}
 	})
@@ -56,7 +57,7 @@ func TestAPanicIsTheItemsError(t *testing.T) {
 		b.until("three fires", func() bool { return w.count() >= 12 })
 		a.stop(b)
 		var panicked, failed bool
-		for _, e := range of[core.ItemFailed](a) {
+		for _, e := range of[event.ItemEnded](a) {
 			if p, ok := errors.AsType[*core.PanicError](e.Err); ok {
 				panicked = true
 				require.Equal(b, 1, e.Item)
@@ -68,7 +69,7 @@ func TestAPanicIsTheItemsError(t *testing.T) {
 		require.True(b, panicked)
 		require.True(b, failed)
 		require.Empty(b, w.missing(4, time.Second))
-		require.Equal(b, 2, of[core.FireEnded](a)[0].Failed)
+		require.Equal(b, 2, of[event.FireEnded](a)[0].Failed)
 	})
 }
 
@@ -79,7 +80,7 @@ func TestDisabledItemsAndServers(t *testing.T) {
 		c := b.start("c", w, everySecond, core.WithIP("127.0.0.2"))
 		b.until("shared", func() bool { return settled(4, a, c) && len(a.job().Items) == 2 })
 		b.set(a, b.path(a, "sharding/0/disabled"), "")
-		b.until("item 0 is skipped", func() bool { return len(skips(a, core.SkipDisabled))+len(skips(c, core.SkipDisabled)) > 2 })
+		b.until("item 0 is skipped", func() bool { return len(skips(a, event.SkipDisabled))+len(skips(c, event.SkipDisabled)) > 2 })
 		b.remove(a, b.path(a, "sharding/0/disabled"))
 
 		b.set(a, b.path(a, "servers/127.0.0.1"), "DISABLED")
@@ -91,10 +92,16 @@ func TestDisabledItemsAndServers(t *testing.T) {
 
 		b.set(a, b.path(a, "servers/127.0.0.1"), "DISABLED")
 		b.set(a, b.path(a, "servers/127.0.0.2"), "DISABLED")
-		b.until("nobody runs", func() bool {
-			n := len(skips(a, core.SkipDisabled)) + len(skips(c, core.SkipDisabled))
-			return n > 6 && c.job().Leader == ""
-		})
+		b.until("nobody leads", func() bool { return c.job().Leader == "" && strings.Contains(c.job().Disabled, "server") })
+		calls, ran, told := a.gate.calls.Load()+c.gate.calls.Load(), w.count(), len(skips(c, event.SkipDisabled))
+		pause(3 * time.Second)
+		// Finding 25: what is wholly disabled costs nothing; it is told in bulk when it is over.
+		require.Equal(b, calls, a.gate.calls.Load()+c.gate.calls.Load())
+		require.Equal(b, ran, w.count())
+		b.set(a, b.path(a, "servers/127.0.0.2"), "ENABLED")
+		b.until("what was due is told", func() bool { return len(skips(c, event.SkipDisabled)) > told })
+		require.GreaterOrEqual(b, skips(c, event.SkipDisabled)[told].Count, 3)
+		b.set(a, b.path(a, "servers/127.0.0.2"), "DISABLED")
 		b.set(a, b.path(a, "servers/127.0.0.1"), "ENABLED")
 		b.until("a runs all", func() bool { return settled(4, a) && a.job().Leader == a.job().Instance })
 		before = w.count()
@@ -109,7 +116,7 @@ func TestAChangedCronAndParameterTakeEffect(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
 		cfg := everySecond
-		cfg.Cron, cfg.Param = "0 0 0 1 1 ? 2099", "before"
+		cfg.Cron, cfg.JobParam = "0 0 0 1 1 ? 2099", "before"
 		a := b.start("a", w, cfg)
 		b.until("it has its items", func() bool { return settled(4, a) })
 		b.setConfig(a, "jobParameter: before", "jobParameter: after")
@@ -122,7 +129,7 @@ func TestAChangedCronAndParameterTakeEffect(t *testing.T) {
 		w.mu.Unlock()
 		b.setConfig(a, "cron: '* * * * * ?'", "cron: 'nonsense'")
 		b.until("the refusal is told", func() bool {
-			for _, e := range of[core.Warning](a) {
+			for _, e := range of[event.Warning](a) {
 				if e.Err != nil && strings.Contains(e.Problem, "refused") && strings.Contains(e.Err.Error(), "Cron") {
 					return true
 				}
@@ -159,7 +166,9 @@ func TestAnInstanceRemovedFromOutsideLeavesForGood(t *testing.T) {
 		a.stop(b)
 		c.stop(b)
 		require.Empty(b, w.doubled())
-		require.Empty(b, of[core.ItemFailed](a), "what ran was cancelled")
+		for _, e := range of[event.ItemEnded](a) {
+			require.NoError(b, e.Err, "what ran was cancelled")
+		}
 	})
 }
 
@@ -207,16 +216,16 @@ func TestARegistryOutageLosesNoJob(t *testing.T) {
 		b.until("it runs", func() bool { return w.count() >= 8 })
 		a.gate.cut.Store(true)
 		b.expire(a.State().Session)
-		b.until("the loss is told", func() bool { return len(of[core.SessionLost](a)) == 1 })
+		b.until("the loss is told", func() bool { return len(of[event.SessionLost](a)) == 1 })
 		b.until("it waits, and says so", func() bool { return a.job().WaitingFor == "a session with the registry" })
 		pause(5 * time.Second)
 		a.gate.cut.Store(false)
-		b.until("it runs again", func() bool { return settled(4, a) && len(of[core.SessionRegained](a)) == 1 })
+		b.until("it runs again", func() bool { return settled(4, a) && len(of[event.SessionRegained](a)) == 1 })
 		before := w.count()
 		b.until("three fires", func() bool { return w.count() >= before+12 })
 		a.stop(b)
 		require.Empty(b, w.doubled())
-		require.NotEmpty(b, skips(a, core.SkipDown), "fires of the outage are not accounted for")
+		require.NotEmpty(b, skips(a, event.SkipDown), "fires of the outage are not accounted for")
 	})
 }
 
@@ -248,12 +257,13 @@ func TestTwoConfigurationsOfOneName(t *testing.T) {
 		w := newWitness()
 		a := b.start("a", w, everySecond)
 		other := everySecond
-		other.Shards, other.Param = 9, "other"
+		other.Shards, other.JobParam = 9, "other"
 		c := b.start("c", w, other)
 		b.until("the registry's won", func() bool { return settled(4, a, c) })
-		adopted := of[core.ConfigChanged](c)
+		adopted := of[event.ConfigChanged](c)
 		require.Len(b, adopted, 1)
-		require.Equal(b, []string{"JobParameter", "ShardingTotalCount"}, adopted[0].Fields)
+		// Finding C 1: by the names of JobConfig, with both values.
+		require.Equal(b, []event.Change{{Field: "Shards", Old: "9", New: "4"}, {Field: "JobParam", Old: "other", New: ""}}, adopted[0].Changes)
 		require.True(b, adopted[0].Adopted)
 		other.Overwrite = true
 		d := b.start("d", w, other)
@@ -268,7 +278,7 @@ func TestFailoverIsAcceptedWithAWarning(t *testing.T) {
 		w := newWitness()
 		a := b.start("a", w, cfg)
 		b.until("it runs", func() bool { return w.count() >= 4 })
-		warnings := of[core.Warning](a)
+		warnings := of[event.Warning](a)
 		require.NotEmpty(b, warnings)
 		require.Contains(b, warnings[0].Problem, "Failover is set but not active yet")
 	})
@@ -280,12 +290,12 @@ func TestAnItemThatRunsElsewhereIsSkipped(t *testing.T) {
 		a := b.start("a", w, everySecond)
 		b.until("it runs", func() bool { return w.count() >= 4 })
 		b.create(a, b.path(a, "sharding/3/running"), "somebody")
-		b.until("item 3 is skipped", func() bool { return len(skips(a, core.SkipRunningElsewhere)) >= 2 })
+		b.until("item 3 is skipped", func() bool { return len(skips(a, event.SkipRunningElsewhere)) >= 2 })
 		b.remove(a, b.path(a, "sharding/3/running"))
-		n := len(skips(a, core.SkipRunningElsewhere))
+		n := len(skips(a, event.SkipRunningElsewhere))
 		before := w.count()
 		b.until("it runs again", func() bool { return w.count() >= before+12 })
-		require.LessOrEqual(b, len(skips(a, core.SkipRunningElsewhere)), n+1)
+		require.LessOrEqual(b, len(skips(a, event.SkipRunningElsewhere)), n+1)
 		a.stop(b)
 		require.Empty(b, w.doubled())
 	})
@@ -300,7 +310,7 @@ func TestFixedDelayCountsFromTheEnd(t *testing.T) {
 		a.stop(b)
 		require.Empty(b, w.overlap)
 		var last [2]time.Time
-		for _, e := range of[core.FireBegun](a) {
+		for _, e := range of[event.FireBegun](a) {
 			for _, n := range e.Items {
 				if !last[n].IsZero() {
 					require.GreaterOrEqual(b, e.Due.Sub(last[n]), 1690*time.Millisecond)
@@ -314,7 +324,7 @@ func TestFixedDelayCountsFromTheEnd(t *testing.T) {
 func TestMonitoringOffRunsWithoutARecord(t *testing.T) {
 	onEach(t, func(b *bed) {
 		cfg := everySecond
-		cfg.MonitorOff = true
+		cfg.Monitor = core.MonitorOff
 		w := newWitness()
 		a := b.start("a", w, cfg)
 		b.until("settled", func() bool { return settled(4, a) && w.count() >= 4 })
@@ -401,12 +411,12 @@ func TestAClockThatJumpsAnHourForwardAndBack(t *testing.T) {
 		forward := w.count() - before
 		require.GreaterOrEqual(t, forward, 4*(20-5))
 		require.LessOrEqual(t, forward, 4*(20+11), "an hour of fires was made up")
-		require.NotEmpty(t, skips(a, core.SkipMissed))
+		require.NotEmpty(t, skips(a, event.SkipMissed))
 		before = w.count()
 		offset.Store(0)
 		pause(20 * time.Second)
 		require.LessOrEqual(t, w.count()-before, 4*6, "fires before the recorded one ran")
-		require.NotEmpty(t, skips(a, core.SkipClock), "the refusal is not told")
+		require.Contains(t, a.told(math.MaxInt), "the clock was set by -1h")
 		pause(time.Hour)
 		require.Greater(t, w.count()-before, 4*10, "it never ran again")
 		a.stop(b)
@@ -416,8 +426,9 @@ func TestAClockThatJumpsAnHourForwardAndBack(t *testing.T) {
 
 func TestStateAnswersWithoutARequest(t *testing.T) {
 	onEach(t, func(b *bed) {
-		a := b.start("a", newWitness(), core.JobConfig{Name: "rare", Cron: "0 0 0 30 2 ?", Shards: 2})
-		b.until("settled", func() bool { return settled(2, a) })
+		a := b.start("a", newWitness(), core.JobConfig{Name: "rare", Cron: "0 0 0 1 1 ? 2099", Shards: 2})
+		b.set(a, b.path(a, "config"), "jobName: rare\ncron: 0 0 0 30 2 ?\nshardingTotalCount: 2\nmonitorExecution: true\nmisfire: true\n")
+		b.until("settled", func() bool { return settled(2, a) && a.job().Never })
 		calls := a.gate.calls.Load()
 		st := a.job()
 		require.True(b, st.Never)

@@ -1,59 +1,233 @@
 package core
 
-import "time"
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
 
-// JobConfig is what a job is. The zero value of a field means its default. The
-// first instance writes it to the registry; later ones adopt what stands there,
-// unless Overwrite is set. Concurrency and Class are of this process alone.
+	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/internal/layout"
+)
+
+// JobConfig is what a job is. The zero value of a field means its default.
+//
+// The first instance writes it to the registry; later ones adopt what stands there and
+// say where it differs (event.ConfigChanged), unless Overwrite is set. Class, Overwrite,
+// Concurrency and, at start, Disabled are of this process alone.
 type JobConfig struct {
-	// Name identifies the job in its namespace: 1 to 255 bytes without "/".
+	// Name identifies the job in its namespace: 1 to 255 bytes without "/", without
+	// space at its ends. It has no default.
 	Name string
 	// Class is the Java class or type of the job when Java members share it. ""
 	// joins only jobs that have none.
 	Class string
 	// Cron says when the job fires: Quartz's six or seven fields ("0/5 * * * * ?"),
 	// "@every 90s" (fixed rate, at multiples since the Unix epoch), "@delay 90s"
-	// (fixed delay after the end of an item's run) or @hourly, @daily and so on.
+	// (fixed delay after the end of an item's run) or @hourly, @daily and so on. It
+	// has no default.
 	Cron string
-	// TimeZone is an IANA name, "UTC" or "GMT+8". "" is the zone of the process.
+	// TimeZone is the zone in which Cron is read: an IANA name, "UTC" or "GMT+8". "" is
+	// the zone of the process that writes the configuration first; those in other zones
+	// follow it, with a warning.
 	TimeZone string
 	// Gap says what becomes of a fire that a change to summer time leaves out:
-	// "run-after" (default) or "skip".
+	// "run-after" (the default) or "skip".
 	Gap string
 	// Overlap says what becomes of a fire that occurs twice when summer time
-	// ends: "first" (default) or "both".
+	// ends: "first" (the default) or "both".
 	Overlap string
-	// Shards is the sharding total count, 1 to 100,000, with a fixed delay to 4,000.
+	// Shards is the sharding total count, 1 to 100,000, with a fixed delay to 2,000. It
+	// has no default.
 	Shards int
-	// Params are the items' parameters. A value holds neither "," nor "=".
-	Params map[int]string
-	// Param is given to every item.
-	Param string
-	// MonitorOff leaves out the record of running items: a fire costs no request,
-	// and nothing prevents overlap across instances or carries fires along.
-	MonitorOff bool
-	// MisfireOff: reserved for the misfire policies; stored, not yet active.
-	MisfireOff bool
-	// Failover is stored and accepted with a warning: not yet active.
+	// ItemParams are the items' own parameters, Shard.Param, by item. A value holds
+	// neither "," nor "=". The default is none.
+	ItemParams map[int]string
+	// JobParam is given to every item, as Shard.JobParam. The default is "".
+	JobParam string
+	// Monitor says whether what runs is recorded in the registry. The default is
+	// MonitorOn.
+	Monitor Monitor
+	// Misfire says what becomes of a fire that comes due while the item is busy or has no
+	// owner. The default is MisfireOnce. It is stored, and not active yet.
+	Misfire Misfire
+	// Failover runs an item again at once when its instance dies while it runs. The
+	// default is false. It is stored, and not active yet: there is a warning.
 	Failover bool
-	// MaxTimeDiff is the allowed difference of clocks, in whole seconds; 0 is any. Stored, not yet active.
+	// MaxTimeDiff is how far an instance's clock may be off, in whole seconds; 0, the
+	// default, is any. It is stored, and not active yet: there is a warning.
 	MaxTimeDiff time.Duration
 	// ReconcileInterval is how often the leader compares the whole state with
 	// what it should be, in whole minutes. 0 is 10 minutes, negative is never.
 	ReconcileInterval time.Duration
-	// Strategy names the sharding strategy; "" is AVG_ALLOCATION.
+	// Strategy names the sharding strategy: one of package strategy, or of WithStrategy.
+	// "" is AVG_ALLOCATION.
 	Strategy string
-	// Description and Label are for people.
-	Description, Label string
-	// Props are free settings, visible to all who can read the registry.
+	// Description is for people. The default is "".
+	Description string
+	// Label is for people. The default is "".
+	Label string
+	// Props are free settings, visible to all who can read the registry. Names that
+	// begin with "elasticron." are taken. The default is none.
 	Props map[string]string
-	// Disabled starts this server's part of the job disabled.
+	// Disabled starts this server's part of the job disabled. The default is false.
 	Disabled bool
-	// Overwrite replaces the configuration in the registry at start.
+	// Overwrite replaces the configuration in the registry at start. The default is false.
 	Overwrite bool
-	// StaticSharding assigns items once and moves them only when Shards changes. Stored, not yet active.
+	// StaticSharding assigns items once and moves them only when Shards changes. The
+	// default is false. It is stored, and not active yet: there is a warning.
 	StaticSharding bool
 	// Concurrency bounds the items that run at once in this process. 0 is
 	// 2×GOMAXPROCS.
 	Concurrency int
+}
+
+// Monitor says whether what runs is recorded in the registry.
+type Monitor uint8
+
+const (
+	// MonitorOn records each begin and each end.
+	MonitorOn Monitor = iota
+	// MonitorOff records nothing: a fire costs no request, and nothing prevents overlap
+	// across instances or carries fires along. Shard.Fence is 0.
+	MonitorOff
+)
+
+// Misfire says what becomes of a fire that could not begin when it came due.
+type Misfire uint8
+
+const (
+	// MisfireOnce runs the item once as soon as it can, however many fires were missed:
+	// ElasticJob's misfire = true.
+	MisfireOnce Misfire = iota
+	// MisfireSkip waits for the next fire: ElasticJob's misfire = false.
+	MisfireSkip
+)
+
+const defaultReconcile = 10 * time.Minute
+
+// Validate reports all that is wrong, each as a *ConfigError, joined; nil is nothing.
+// Scheduler.Add makes the same check. opts are those that New gets: WithStrategy makes
+// names known, WithClock says what time it is.
+//
+// A schedule that will not fire from now on is wrong here. One that has fired for the
+// last time while the configuration stands in the registry is told by a warning.
+func (c JobConfig) Validate(opts ...Option) error {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return c.validate(o)
+}
+
+func (c JobConfig) validate(o options) error {
+	// Whether the namespace is right is the registry's matter.
+	_, nameErr := layout.New("any", c.Name)
+	errs := []error{settings.Named(c.Name, nameErr)}
+	wrong := func(name, format string, args ...any) {
+		e := field.Errorf(name, format, args...)
+		e.Job = c.Name
+		errs = append(errs, e)
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Props)) {
+		if strings.HasPrefix(key, settings.OwnProps) {
+			wrong("Props", "the name %.60q is taken; use one that does not begin with %q", key, settings.OwnProps)
+		}
+	}
+	if c.Monitor > MonitorOff {
+		wrong("Monitor", "is neither MonitorOn nor MonitorOff")
+	}
+	if c.Misfire > MisfireSkip {
+		wrong("Misfire", "is neither MisfireOnce nor MisfireSkip")
+	}
+	if c.Concurrency < 0 {
+		wrong("Concurrency", "%d is negative; give 0 for the default, or at least 1", c.Concurrency)
+	}
+	stored, err := c.stored()
+	errs = append(errs, err)
+	set, err := settings.Parse(c.Name, stored, o.strategies)
+	if errs = append(errs, err); err == nil {
+		errs = append(errs, c.willFire(set, o))
+	}
+	if errors.Join(errs...) == nil {
+		// What else the registry's form cannot hold: control characters, for example.
+		_, err := layout.MarshalConfig(stored)
+		errs = append(errs, settings.Named(c.Name, err))
+	}
+	return errors.Join(errs...)
+}
+
+// willFire reports a schedule without a fire from now on.
+func (c JobConfig) willFire(set settings.Settings, o options) error {
+	now := time.Now
+	if o.now != nil {
+		now = o.now
+	}
+	if _, ok := set.Schedule.Next(now()); ok {
+		return nil
+	}
+	e := field.Errorf("Cron", "%q never fires: there is no such time in 1970 to 2099", set.Schedule)
+	if last, ok := set.Schedule.Prev(now(), time.Time{}); ok {
+		e = field.Errorf("Cron", "%q never fires again: its last time was %s; give a time to come", set.Schedule, last.Format(time.RFC3339))
+	}
+	e.Job = c.Name
+	return e
+}
+
+// stored is the configuration as it stands in the registry. It is as whole as it can
+// be when there is an error.
+func (c JobConfig) stored() (layout.Config, error) {
+	var errs []error
+	wrong := func(name, format string, args ...any) {
+		e := field.Errorf(name, format, args...)
+		e.Job = c.Name
+		errs = append(errs, e)
+	}
+	params, err := layout.FormatItemParams(c.ItemParams)
+	errs = append(errs, settings.Named(c.Name, err))
+	for _, n := range slices.Sorted(maps.Keys(c.ItemParams)) {
+		if c.Shards > 0 && n >= c.Shards {
+			wrong("ItemParams", "item %d does not exist: items are 0 to %d", n, c.Shards-1)
+		}
+	}
+	out := layout.Config{
+		Cron: c.Cron, Description: c.Description, Disabled: c.Disabled, Failover: c.Failover,
+		JobName: c.Name, JobParameter: c.JobParam, JobShardingStrategyType: c.Strategy, Label: c.Label,
+		MaxTimeDiffSeconds: -1, Misfire: c.Misfire == MisfireOnce, MonitorExecution: c.Monitor == MonitorOn, Overwrite: c.Overwrite,
+		Props: maps.Clone(c.Props), ReconcileIntervalMinutes: -1, ShardingItemParameters: params, ShardingTotalCount: c.Shards,
+		StaticSharding: c.StaticSharding, TimeZone: c.TimeZone,
+	}
+	switch d := c.MaxTimeDiff; {
+	case d == 0:
+	case d < 0 || d%time.Second != 0 || d/time.Second > math.MaxInt32:
+		wrong("MaxTimeDiff", "%v is not a positive number of whole seconds", d)
+	default:
+		out.MaxTimeDiffSeconds = int(d / time.Second)
+	}
+	switch d := cmp.Or(c.ReconcileInterval, defaultReconcile); {
+	case d < 0:
+	case d%time.Minute != 0 || d/time.Minute > math.MaxInt32:
+		wrong("ReconcileInterval", "%v is not a number of whole minutes", d)
+	default:
+		out.ReconcileIntervalMinutes = int(d / time.Minute)
+	}
+	for prop, value := range map[string]string{settings.PropGap: c.Gap, settings.PropOverlap: c.Overlap} {
+		if value != "" {
+			if out.Props == nil {
+				out.Props = layout.Props{}
+			}
+			out.Props[prop] = value
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// limitOf is the number of items that may run at once in this process.
+func limitOf(cfg JobConfig) int {
+	return cmp.Or(cfg.Concurrency, 2*runtime.GOMAXPROCS(0))
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -24,12 +24,12 @@ func TestTheLedgerIsMadeReadOnly(t *testing.T) {
 	ran := w.count()
 	allow()
 	b.until("it fires again", func() bool { return w.count() >= ran+8 })
-	require.Empty(b, of[core.SessionLost](a))
+	require.Empty(b, of[event.SessionLost](a))
 	require.Empty(b, w.doubled())
 }
 
 func deniedWarning(in *instance) bool {
-	return slices.ContainsFunc(of[core.Warning](in), func(e core.Warning) bool { return errors.Is(e.Err, registry.ErrDenied) })
+	return slices.ContainsFunc(of[event.Warning](in), func(e event.Warning) bool { return errors.Is(e.Err, registry.ErrDenied) })
 }
 
 // Whose writes are denied keeps its registration and says so, asks now and then
@@ -63,7 +63,7 @@ func TestWritesAreDeniedForAWhile(t *testing.T) {
 				ran := w.count()
 				b.until("it fires again", func() bool { return w.count() >= ran+12 })
 				require.Equal(b, id, a.job().Instance)
-				require.Empty(b, of[core.SessionLost](a))
+				require.Empty(b, of[event.SessionLost](a))
 				require.Empty(b, w.doubled())
 			})
 		})

@@ -10,9 +10,10 @@
 //	})
 //	err = core.Run(ctx, reg, hello, core.JobConfig{Name: "hello", Cron: "0/5 * * * * ?", Shards: 3})
 //
-// Several jobs: New, Add, Start, Stop. What happens is told as typed events
-// (WithListener), as log records made from them (WithLogger), and as a State that
-// can be asked at any time.
+// Several jobs: New, Add, Start, Stop. What happens is told as events (package event,
+// WithListener), as log records made from them, and as a State that can be asked at any
+// time. Warnings and errors go to slog.Default(); WithLogger gives another logger, which
+// gets all, or with nil none.
 //
 // # Guarantees
 //
@@ -40,7 +41,8 @@
 //
 // # Errors
 //
-// *ConfigError (ErrConfig) names the field and the fix. *RunningError names the
-// items that Stop could not end. *PanicError is the error of an item that
-// panicked. ErrStopped and ErrSessionLost are causes of a run's context.
+// *ConfigError (ErrConfig) names the field and the fix; JobConfig.Validate joins one for
+// each fault. *RunningError names the items that Stop could not end. *PanicError is the
+// error of an item that panicked. ErrStopped and ErrSessionLost are causes of a run's
+// context.
 package core

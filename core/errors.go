@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/elasticron/elasticron/core/internal/places"
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -14,39 +16,33 @@ var (
 	ErrStopped = errors.New("scheduler stopped")
 	// ErrSessionLost is the cause of a run's context whose session was lost.
 	ErrSessionLost = registry.ErrSessionLost
-	// ErrConfig is wrapped by every *ConfigError.
-	ErrConfig = errors.New("invalid job configuration")
+	// ErrConfig is matched by every *ConfigError.
+	ErrConfig = field.ErrWrong
+	// ErrShutDown is returned by Run when somebody deleted the instance's node in the
+	// registry.
+	ErrShutDown = errors.New("the instance was shut down from outside")
+	// ErrGoexit is the error of an item whose Run called runtime.Goexit.
+	ErrGoexit = places.ErrGoexit
 )
 
-// A ConfigError says which field of a job's configuration is wrong and what it
-// may hold. It wraps ErrConfig.
-type ConfigError struct {
-	// Job is the name of the job.
-	Job string
-	// Field is the field of JobConfig, or a path in the registry.
-	Field string
-	// Problem says what is wrong and what to do.
-	Problem string
-	// Err is the cause, if there is one.
-	Err error
-}
+// A ConfigError is one field that is wrong. Its text is one line that names the job,
+// or the file and line, the field and the fix; it never repeats a value that may be a
+// secret. Field is that of JobConfig, or the path of the key when a file holds it.
+// It is ErrConfig, and unwraps to its cause.
+//
+//	Job, File    string // where, as far as it is known
+//	Line, Column int    // of File, from 1; 0 is unknown
+//	Field        string // the field's name
+//	Problem      string // what is wrong and what to do
+//	Err          error  // the cause, or nil
+type ConfigError = field.Error
 
-func (e *ConfigError) Error() string {
-	return fmt.Sprintf("core: job %q: %s: %s", e.Job, e.Field, e.Problem)
-}
-
-// Unwrap returns ErrConfig and the cause.
-func (e *ConfigError) Unwrap() []error { return []error{ErrConfig, e.Err} }
-
-// A PanicError is the error of an item whose Run panicked.
-type PanicError struct {
-	// Value is what was given to panic.
-	Value any
-	// Stack is the stack of the panic, as runtime/debug.Stack writes it.
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+// A PanicError is the error of an item whose Run panicked: the value that was given to
+// panic, and the stack as runtime/debug.Stack writes it.
+//
+//	Value any
+//	Stack []byte
+type PanicError = places.PanicError
 
 // A RunningError is returned by Stop when its context ends before every item's
 // function has returned. The items keep their locks in the registry until it

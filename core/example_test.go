@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 	_ "github.com/elasticron/elasticron/registry/memory" // registers memory://
 )
@@ -29,7 +30,7 @@ func ExampleRun() {
 		return nil
 	})
 	err = core.Run(ctx, reg, hello, core.JobConfig{
-		Name: "hello", Cron: "@every 50ms", Shards: 1, Params: map[int]string{0: "north"},
+		Name: "hello", Cron: "@every 50ms", Shards: 1, ItemParams: map[int]string{0: "north"},
 	})
 	fmt.Println(err)
 	// Output:
@@ -46,9 +47,9 @@ func ExampleScheduler() {
 		return
 	}
 	defer reg.Close()
-	assigned := make(chan core.ItemsChanged, 8)
-	sched := core.New(reg, core.WithListener(func(e core.Event) {
-		if e, ok := e.(core.ItemsChanged); ok {
+	assigned := make(chan event.ItemsChanged, 8)
+	sched := core.New(reg, core.WithListener(func(e event.Event) {
+		if e, ok := e.(event.ItemsChanged); ok {
 			assigned <- e
 		}
 	}))
@@ -66,7 +67,7 @@ func ExampleScheduler() {
 	fmt.Println(len(one.Items)+len(other.Items), "items")
 	fmt.Println(sched.Stop(ctx))
 	// Output:
-	// core: job "bad": Cron: cron: has 5 fields, Quartz has 6, seconds first, or 7 with the year; write 0 0 2 * * ?
+	// job "bad": Cron: has 5 fields, Quartz has 6, seconds first, or 7 with the year; write 0 0 2 * * ?
 	// 6 items
 	// <nil>
 }

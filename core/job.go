@@ -12,7 +12,7 @@ type Job interface {
 	// Run does the work of one item. Calls for different items are concurrent;
 	// two for one item never are, among live sessions. It must return soon after
 	// ctx is cancelled; context.Cause(ctx) is then ErrStopped or wraps
-	// ErrSessionLost. A returned error and a panic are reported as ItemFailed
+	// ErrSessionLost. A returned error and a panic are told with event.ItemEnded
 	// and change no later fire.
 	Run(ctx context.Context, s Shard) error
 }
@@ -31,6 +31,8 @@ type Shard struct {
 	Item int
 	// Total is the sharding total count that Item belongs to.
 	Total int
+	// Epoch counts the changes of Total. Items of one number in two epochs are two items.
+	Epoch int
 	// Param is the item's own parameter, "" when none is configured.
 	Param string
 	// JobParam is the parameter of the whole job.

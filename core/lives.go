@@ -2,89 +2,95 @@ package core
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/failpoint"
+	"github.com/elasticron/elasticron/core/internal/session"
+	"github.com/elasticron/elasticron/core/internal/settle"
 )
 
-// run is the scheduler's one goroutine over all lives.
+// openWait bounds one attempt to open a session.
+const openWait = 10 * time.Second
+
+// run is the scheduler's one goroutine over all sessions.
 func (s *Scheduler) run() {
 	defer close(s.done)
-	defer s.events.close()
-	defer s.runs.Wait()
+	defer s.events.Close()
+	defer s.joinJobs()
 	defer s.clock.Close()
 	var lostAt time.Time
 	for {
-		l := s.open()
-		if l == nil {
+		ses := s.open()
+		if ses == nil {
 			s.finish()
-			break
+			return
 		}
 		if !lostAt.IsZero() {
-			s.events.emit(SessionRegained{Session: l.session.ID(), Outage: time.Since(lostAt)})
+			s.emit(event.SessionRegained{Session: ses.ID(), Outage: time.Since(lostAt)})
 		}
-		err := s.live(l)
-		s.leaveLife()
+		err := s.live(ses)
 		if err == nil {
-			_ = l.end(ErrStopped) // what is left ends by expiry
+			s.end(ses, ErrStopped, time.Time{})
 			s.finish()
-			break
+			return
 		}
 		lostAt = time.Now()
-		s.events.emit(SessionLost{Err: err})
-		_ = l.end(err) // it is lost; ending it at the server only hastens what comes
+		s.emit(event.SessionLost{Err: err})
+		s.end(ses, err, ses.Deadline())
+	}
+}
+
+func (s *Scheduler) joinJobs() {
+	for _, j := range s.all() {
+		j.places.Wait()
 	}
 }
 
 // open opens a session, however long it takes, and lets every job join. It returns
 // nil when the scheduler stops first.
-func (s *Scheduler) open() *life {
+func (s *Scheduler) open() *session.Session {
 	pause := 100 * time.Millisecond
 	for s.halt.Err() == nil {
-		l, err := s.tryOpen()
+		ses, err := s.tryOpen()
 		if err == nil {
 			s.mu.Lock()
-			s.life, s.openErr = l, nil
-			jobs := append([]*job(nil), s.jobs...)
-			for _, j := range jobs {
-				l.join(j)
+			s.session, s.openErr = ses, nil
+			for _, j := range s.jobs {
+				j.join(ses)
 			}
+			jobs := append([]*job(nil), s.jobs...)
 			s.mu.Unlock()
 			for _, j := range jobs {
-				j.waits("")
+				j.Waits("")
 			}
 			s.bump()
-			return l
+			return ses
 		}
 		s.mu.Lock()
 		s.openErr = err
-		jobs := append([]*job(nil), s.jobs...)
 		s.mu.Unlock()
 		s.bump()
-		for _, j := range jobs {
-			j.waits("a session with the registry")
+		for _, j := range s.all() {
+			j.Waits("a session with the registry")
 		}
-		sleep(s.halt, pause)
+		settle.Pause(s.halt, pause)
 		pause = min(2*pause, 2*time.Second)
 	}
 	return nil
 }
 
-func (s *Scheduler) tryOpen() (*life, error) {
+func (s *Scheduler) tryOpen() (*session.Session, error) {
 	ctx, cancel := context.WithTimeout(s.halt, openWait)
 	defer cancel()
-	ses, err := s.reg.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l, err := newLife(s, ses)
-	if err != nil {
-		_ = ses.Close(ctx)
-		return nil, err
-	}
-	return l, nil
+	return session.Open(ctx, s.reg, func(problem string, err error) {
+		s.emit(event.Warning{Problem: problem, Err: err})
+	})
 }
 
 // live waits until the session is lost, which it returns, or all has ended after Stop.
-func (s *Scheduler) live(l *life) error {
+func (s *Scheduler) live(ses *session.Session) error {
 	stop := s.halt.Done()
 	for {
 		changed := s.state.next()
@@ -93,53 +99,129 @@ func (s *Scheduler) live(l *life) error {
 		s.mu.Unlock()
 		if stopping {
 			stop = nil
-			for _, m := range l.all() {
-				m.pause()
-				if hurry {
-					m.stop(ErrStopped)
-				}
+			quiet := true
+			for _, j := range s.all() {
+				quiet = j.pause(hurry) && quiet
 			}
-			if l.quiet() {
+			if quiet {
 				return nil
 			}
 		}
 		select {
-		case <-l.session.Done():
-			return l.session.Err()
+		case <-ses.Done():
+			return ses.Err()
 		case <-changed:
 		case <-stop:
 		}
 	}
 }
 
-// leaveLife forgets the life; its jobs start again in the next.
-func (s *Scheduler) leaveLife() {
+// end ends the session here and at the service. One that is lost stands there until the
+// functions that run under it have returned, and no longer than to its deadline: until
+// then nobody else may own what they work on.
+func (s *Scheduler) end(ses *session.Session, cause error, deadline time.Time) {
+	failpoint.Hit(failpoint.SessionDone)
+	ses.Cancel(cause)
 	s.mu.Lock()
-	s.life = nil
-	jobs := append([]*job(nil), s.jobs...)
+	s.session = nil
 	s.mu.Unlock()
-	for _, j := range jobs {
-		j.mu.Lock()
-		ended := j.phase == PhaseStopped || j.phase == PhaseFailed
-		j.mu.Unlock()
-		if !ended {
-			j.enter(PhaseStarting, nil)
+	for _, j := range s.all() {
+		j.leave(cause)
+	}
+	if !failpoint.Mutant(failpoint.SessionEndedEarly) {
+		s.awaitFunctions(deadline)
+	}
+	failpoint.Hit(failpoint.BeforeClose)
+	_ = ses.End(cause) // what is left ends by expiry
+}
+
+func (s *Scheduler) awaitFunctions(deadline time.Time) {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for {
+		changed := s.state.next()
+		idle := true
+		for _, j := range s.all() {
+			idle = idle && j.places.Idle()
+		}
+		if idle {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
 		}
 	}
 }
 
 // finish tells of the end of every job.
 func (s *Scheduler) finish() {
+	for _, j := range s.all() {
+		j.finish()
+	}
+}
+
+// Stop begins no more fires, waits for running items to end, records their ends
+// and leaves the registry. What is owed but has not begun stays owed: whoever owns the
+// item next makes it up. When ctx ends first the items' contexts are cancelled
+// with ErrStopped; those that do not return within a second are named in a
+// *RunningError. They keep what they own until they return: the session stays
+// open for them, and Stop may be called again to wait on. It is idempotent and
+// legal before Start.
+func (s *Scheduler) Stop(ctx context.Context) error {
 	s.mu.Lock()
-	jobs := append([]*job(nil), s.jobs...)
+	first := !s.stopping
+	s.stopping = true
+	started := s.started
 	s.mu.Unlock()
-	for _, j := range jobs {
-		j.mu.Lock()
-		m, ended := j.member, j.phase == PhaseStopped || j.phase == PhaseFailed
-		j.mu.Unlock()
-		if !ended && m != nil {
-			j.enter(PhaseStopped, nil)
-			s.events.emit(Stopped{Job: j.local.Name, Instance: m.id.String()})
+	if first {
+		s.cancel()
+		if !started {
+			close(s.done)
+		}
+		s.bump()
+	}
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	s.hurry = true
+	s.mu.Unlock()
+	s.bump()
+	// Cancelled items have a moment to return; once they have, only the registry is
+	// waited for, and every request to it is bounded.
+	for _, wait := range []time.Duration{stopGrace, stopPatience} {
+		timer := time.NewTimer(wait)
+		select {
+		case <-s.done:
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		if items := s.stillRunning(); len(items) > 0 {
+			return &RunningError{Items: items, Err: context.Cause(ctx)}
 		}
 	}
+	return errors.Join(errors.New("core: stop: the registry does not answer; what this instance owns is freed when its session expires"), context.Cause(ctx))
+}
+
+const (
+	// stopGrace is how long Stop waits for cancelled items to return.
+	stopGrace = time.Second
+	// stopPatience is how long it waits for a registry that does not answer.
+	stopPatience = 10 * time.Second
+)
+
+// Done is closed when the scheduler has stopped and everything is joined.
+func (s *Scheduler) Done() <-chan struct{} { return s.done }
+
+func (s *Scheduler) stillRunning() []string {
+	var names []string
+	for _, j := range s.all() {
+		names = append(names, j.stillRunning()...)
+	}
+	return names
 }

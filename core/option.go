@@ -1,28 +1,63 @@
 package core
 
 import (
+	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
+	"github.com/elasticron/elasticron/strategy"
 )
+
+// A Listener receives events, one at a time and in the order in which they
+// happened, on a goroutine of the scheduler. A slow listener delays only later
+// events, and Stop, which waits until all are told. It must not call Stop. One that
+// panics is told of later events all the same; its panic is logged.
+type Listener func(event.Event)
 
 // An Option changes how a Scheduler behaves.
 type Option func(*options)
 
 type options struct {
-	log    *slog.Logger
-	listen []Listener
-	now    func() time.Time
-	name   string
-	ip     string
+	log        *slog.Logger
+	silent     bool
+	listen     []func(event.Event)
+	now        func() time.Time
+	name       string
+	ip         string
+	patience   time.Duration
+	strategies map[string]strategy.Strategy
 }
 
-// WithLogger writes the events as log records. The default is silence.
-func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+// WithLogger writes every event as a record of this logger, at its level: what fires do
+// is Debug, what goes on otherwise is Info, what needs a look is Warn, and failures are
+// Error, with the stack of a panic. nil is silence. Without this option warnings and
+// errors go to slog.Default().
+func WithLogger(l *slog.Logger) Option {
+	return func(o *options) { o.log, o.silent = l, l == nil }
+}
 
 // WithListener adds a listener of events. It may be given several times.
 func WithListener(l Listener) Option {
 	return func(o *options) { o.listen = append(o.listen, l) }
 }
+
+// WithStrategy adds a sharding strategy of one's own, which JobConfig.Strategy selects by
+// name; it comes before a built-in one of the same name. Every instance of the job must
+// have it, since each may come to lead.
+func WithStrategy(name string, s strategy.Strategy) Option {
+	return func(o *options) {
+		if o.strategies == nil {
+			o.strategies = map[string]strategy.Strategy{}
+		}
+		o.strategies[name] = s
+	}
+}
+
+// WithRunPatience is how long Run lets items end by themselves before it cancels them.
+// 0 is 10 s. A Scheduler that is stopped by Stop asks the context of that call.
+func WithRunPatience(d time.Duration) Option { return func(o *options) { o.patience = d } }
 
 // WithClock replaces the wall clock by which fires come due. Timers stay real.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
@@ -35,3 +70,16 @@ func WithInstanceName(name string) Option { return func(o *options) { o.name = n
 // WithIP sets the IPv4 address under which this server appears. The default is
 // the first address of a network interface that is up and not loopback.
 func WithIP(ip string) Option { return func(o *options) { o.ip = ip } }
+
+// dispatcher tells events to the listeners and the log.
+func (o options) dispatcher() *dispatch.Dispatcher {
+	return dispatch.New(dispatch.Config{Listeners: o.listen, Log: o.log, Silent: o.silent, Stack: stackOf})
+}
+
+// stackOf is the stack of an error that was a panic.
+func stackOf(err error) []byte {
+	if p := (*PanicError)(nil); errors.As(err, &p) {
+		return p.Stack
+	}
+	return nil
+}

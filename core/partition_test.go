@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/testbed"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -52,7 +53,7 @@ func cutOff(t *testing.T, s service, d testbed.Direction) {
 	require.Less(t, time.Since(gone), sessionTimeout+s.late+3*time.Second, d)
 	require.Greater(t, cut.Hits(), hits, "the fault met nothing")
 	require.Empty(t, w.doubled(), "direction %v", d)
-	require.Len(t, of[core.SessionLost](a), 1)
+	require.Len(t, of[event.SessionLost](a), 1)
 	heal()
 	close(release)
 	a.stop(b)

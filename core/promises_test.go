@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -69,7 +70,7 @@ func TestAnUncertainCommitOfTheLeaderIsSettledAndToldOnce(t *testing.T) {
 				w := newWitness()
 				a := b.start("a", w, everySecond)
 				b.until("a has all", func() bool { return settled(4, a) && w.count() >= 4 })
-				told := len(of[core.Resharded](a))
+				told := len(of[event.Resharded](a))
 				var hit atomic.Bool
 				a.gate.decide(func(ops []registry.Op) fate {
 					if len(ops) > 2 && strings.Contains(ops[len(ops)-1].Path, "/sharding/") && strings.HasSuffix(ops[1].Path, "/term") && hit.CompareAndSwap(false, true) {
@@ -84,7 +85,7 @@ func TestAnUncertainCommitOfTheLeaderIsSettledAndToldOnce(t *testing.T) {
 				b.until("three more fires", func() bool { return w.count() >= before+12 })
 				require.True(b, hit.Load(), "the fault met no commit")
 				moved := map[int]int{}
-				for _, e := range of[core.Resharded](a)[told:] {
+				for _, e := range of[event.Resharded](a)[told:] {
 					for _, mv := range e.Moves {
 						moved[mv.Item]++
 					}
@@ -158,8 +159,8 @@ func TestAStaleMemberRunsNothing(t *testing.T) {
 				require.False(b, s.Instance == stale && s.Due.After(gone), "%s ran under a dead life", key)
 			}
 		}
-		require.NotEmpty(b, of[core.SessionLost](a))
-		require.NotEmpty(b, of[core.SessionRegained](a))
+		require.NotEmpty(b, of[event.SessionLost](a))
+		require.NotEmpty(b, of[event.SessionRegained](a))
 	})
 }
 

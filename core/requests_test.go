@@ -58,7 +58,7 @@ func TestAnIdleJobCostsNothingButTheHeartbeat(t *testing.T) {
 }
 
 func TestMonitoringOffCostsNothing(t *testing.T) {
-	cfg := core.JobConfig{Name: "loose", Cron: "* * * * * ?", Shards: 8, MonitorOff: true, ReconcileInterval: -1}
+	cfg := core.JobConfig{Name: "loose", Cron: "* * * * * ?", Shards: 8, Monitor: core.MonitorOff, ReconcileInterval: -1}
 	onMemory(t, cfg, func(b *bed, srv *memory.Server, _ *instance, w *witness) {
 		srv.ResetRequests()
 		pause(time.Hour)

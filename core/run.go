@@ -1,112 +1,88 @@
 package core
 
 import (
-	"slices"
-	"sync"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/registry"
 )
 
-// A job is one job of a scheduler, over all its lives.
-type job struct {
-	scheduler *Scheduler
-	work      Job
-	local     JobConfig
-	limit     int
+// runPatience is how long Run lets items end by themselves.
+const runPatience = 10 * time.Second
 
-	mu      sync.Mutex
-	running map[int]int // item → functions that have not returned
-	active  int
-	waiting []launch
-	member  *member // of the current life
-	phase   Phase
-	err     error
-	wait    string
-}
-
-// A launch is one run of an item: its function, and who is told of its result.
-type launch struct {
-	item int
-	run  func() error
-	done func(error)
-}
-
-// start runs an item's function on a goroutine, at once when fewer than limit run.
-func (j *job) start(l launch) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.running[l.item]++
-	if j.active >= j.limit {
-		j.waiting = append(j.waiting, l)
-		return
+// Run runs one job until ctx ends, then stops: items have 10 s to end by
+// themselves (WithRunPatience), then their contexts are cancelled. When ctx is one of
+// signal.NotifyContext, a second interrupt cancels them at once. It returns why the job
+// could not run, ErrShutDown when the instance was shut down from outside, or what Stop
+// returns.
+func Run(ctx context.Context, reg registry.Registry, work Job, cfg JobConfig, opts ...Option) error {
+	s := New(reg, opts...)
+	if err := s.Add(work, cfg); err != nil {
+		return err
 	}
-	j.active++
-	j.scheduler.runs.Go(func() { j.runAll(l) })
-}
-
-// runAll runs l, and then what waits for a place.
-func (j *job) runAll(l launch) {
-	for {
-		err := l.run()
-		j.returned(l.item)
-		l.done(err)
-		j.mu.Lock()
-		if len(j.waiting) == 0 {
-			j.active--
-			j.mu.Unlock()
-			j.scheduler.bump()
-			return
+	if err := s.Start(ctx); err != nil {
+		return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}
+	j := s.jobs[0]
+	for ended := false; !ended; {
+		changed := s.state.next()
+		if phase, _ := j.at(); phase == PhaseFailed || phase == PhaseStopped {
+			break
 		}
-		l = j.waiting[0]
-		j.waiting = j.waiting[1:]
-		j.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			ended = true
+		}
 	}
+	return errors.Join(j.outcome(), s.stopPatiently(ctx, cmp.Or(s.opts.patience, runPatience)))
 }
 
-func (j *job) returned(n int) {
+// outcome is why a job that ended by itself did.
+func (j *job) outcome() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.running[n]--; j.running[n] == 0 {
-		delete(j.running, n)
+	if j.why == event.StopShutDown {
+		return fmt.Errorf("core: job %q: %w", j.local.Name, ErrShutDown)
+	}
+	return j.err
+}
+
+// stopPatiently stops, says what it waits for, and gives up waiting at a second interrupt.
+func (s *Scheduler) stopPatiently(ctx context.Context, patience time.Duration) error {
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if items := s.stillRunning(); len(items) > 0 {
+		s.emit(event.Waiting{For: fmt.Sprintf("%s to end, for at most %v; a second interrupt ends them at once", strings.Join(items, ", "), patience)})
+	}
+	if !interrupted(ctx) {
+		return s.Stop(waiting)
+	}
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop(waiting) }()
+	select {
+	case <-again:
+		cancel()
+		return <-stopped
+	case err := <-stopped:
+		return err
 	}
 }
 
-// runs reports whether a function of the item has not returned.
-func (j *job) runs(n int) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.running[n] > 0
-}
-
-// runningItems returns the items whose function has not returned, sorted.
-func (j *job) runningItems() []int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	items := make([]int, 0, len(j.running))
-	for n := range j.running {
-		items = append(items, n)
-	}
-	slices.Sort(items)
-	return items
-}
-
-// enter changes the phase. err is kept for PhaseFailed.
-func (j *job) enter(p Phase, err error) {
-	j.mu.Lock()
-	changed := j.phase != p
-	j.phase, j.err = p, err
-	j.mu.Unlock()
-	if changed {
-		j.scheduler.bump()
-	}
-}
-
-// waits says what the job waits for; "" is nothing.
-func (j *job) waits(what string) {
-	j.mu.Lock()
-	changed := j.wait != what
-	j.wait = what
-	j.mu.Unlock()
-	if changed {
-		j.scheduler.events.emit(Waiting{Job: j.local.Name, For: what})
-		j.scheduler.bump()
-	}
+// interrupted reports whether a signal has ended ctx: signal.NotifyContext says so in
+// the cause.
+func interrupted(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return cause != nil && strings.HasSuffix(cause.Error(), "signal received")
 }

@@ -8,21 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/alarm"
-	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
+	"github.com/elasticron/elasticron/core/internal/session"
 	"github.com/elasticron/elasticron/registry"
 )
 
-const (
-	// startWait bounds Start when its context has no deadline.
-	startWait = 30 * time.Second
-	// openWait bounds one attempt to open a session.
-	openWait = 10 * time.Second
-	// stopGrace is how long Stop waits for cancelled items to return.
-	stopGrace = time.Second
-	// runPatience is how long Run lets items end by themselves.
-	runPatience = 10 * time.Second
-)
+// startWait bounds Start when its context has no deadline.
+const startWait = 30 * time.Second
 
 // A Scheduler is this process's part in any number of jobs: one instance of
 // each, on one registry session at a time. All methods are safe for concurrent
@@ -30,9 +24,8 @@ const (
 type Scheduler struct {
 	reg    registry.Registry
 	opts   options
-	events *dispatcher
+	events *dispatch.Dispatcher
 	clock  *alarm.Clock
-	runs   sync.WaitGroup // functions of items
 	halt   context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when everything is joined
@@ -42,20 +35,20 @@ type Scheduler struct {
 	started  bool
 	stopping bool
 	hurry    bool // items shall be cancelled now
-	life     *life
+	session  *session.Session
 	openErr  error
 
-	state signal
+	state broadcast
 }
 
-// A signal tells those who wait that the state has changed. Its lock is a leaf.
-type signal struct {
+// A broadcast tells those who wait that the state has changed. Its lock is a leaf.
+type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
 // next is closed at the next change.
-func (g *signal) next() <-chan struct{} {
+func (g *broadcast) next() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ch == nil {
@@ -64,7 +57,7 @@ func (g *signal) next() <-chan struct{} {
 	return g.ch
 }
 
-func (g *signal) fire() {
+func (g *broadcast) fire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ch != nil {
@@ -91,14 +84,14 @@ func New(reg registry.Registry, opts ...Option) *Scheduler {
 	return s
 }
 
-// Add adds a job. Its configuration is checked here: the error is a *ConfigError
-// and the scheduler is as it was before. A job that is added after Start joins
-// at once.
+// Add adds a job. Its configuration is checked here: the error joins a *ConfigError for
+// everything that is wrong, and the scheduler is as it was before. A job that is added
+// after Start joins at once.
 func (s *Scheduler) Add(work Job, cfg JobConfig) error {
-	if err := s.validate(work, cfg); err != nil {
+	j, err := s.newJob(work, cfg)
+	if err != nil {
 		return err
 	}
-	j := &job{scheduler: s, work: work, local: cfg, limit: limitOf(cfg), running: map[int]int{}, phase: PhaseStarting}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, other := range s.jobs {
@@ -110,43 +103,17 @@ func (s *Scheduler) Add(work Job, cfg JobConfig) error {
 		return fmt.Errorf("core: job %q: %w", cfg.Name, ErrStopped)
 	}
 	s.jobs = append(s.jobs, j)
-	if s.life != nil {
-		s.life.join(j)
+	if s.session != nil {
+		j.join(s.session)
 	}
 	return nil
 }
 
-func (s *Scheduler) validate(work Job, cfg JobConfig) error {
-	if work == nil {
-		return &ConfigError{Job: cfg.Name, Field: "Job", Problem: "is nil; give the function that does the work"}
-	}
-	if _, err := layout.New(s.reg.Namespace(), cfg.Name); err != nil {
-		return &ConfigError{Job: cfg.Name, Field: "Name", Problem: err.Error(), Err: err}
-	}
-	if cfg.Concurrency < 0 {
-		return &ConfigError{Job: cfg.Name, Field: "Concurrency", Problem: fmt.Sprintf("%d is negative; give 0 for the default, or at least 1", cfg.Concurrency)}
-	}
-	if cfg.Shards <= 0 {
-		return &ConfigError{Job: cfg.Name, Field: "Shards", Problem: fmt.Sprintf("the sharding total count is %d; give at least 1", cfg.Shards)}
-	}
-	c, err := store(cfg)
-	if err != nil {
-		return err
-	}
-	_, err = parse(cfg.Name, c)
-	return err
-}
-
-func (j *job) path() layout.Job {
-	p, _ := layout.New(j.scheduler.reg.Namespace(), j.local.Name) // checked by Add
-	return p
-}
-
 // Start opens a session and registers the jobs. It returns when each of them
 // fires or has failed; ctx bounds that wait (30 s when it has no deadline) and
-// nothing else: the scheduler runs until Stop. When the registry cannot be had in
-// time the scheduler is stopped and Start says why. When only some jobs cannot
-// run, Start returns their errors joined and the others run on.
+// nothing else: the scheduler runs until Stop. When the registry cannot be had the
+// scheduler is stopped and Start says why. When only some jobs cannot run, Start
+// returns their errors joined and the others run on.
 func (s *Scheduler) Start(ctx context.Context) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -158,8 +125,11 @@ func (s *Scheduler) Start(ctx context.Context) error {
 	}
 	for {
 		changed := s.state.next()
-		ready, err := s.progress()
-		if ready {
+		ready, refused, err := s.progress()
+		switch {
+		case refused != nil: // it will not get better by itself
+			return errors.Join(refused, s.Stop(context.WithoutCancel(ctx)))
+		case ready:
 			return err
 		}
 		select {
@@ -181,45 +151,41 @@ func (s *Scheduler) begin() error {
 		return errors.New("core: start: the scheduler was started already")
 	}
 	s.started = true
-	s.events = newDispatcher(s.opts)
+	s.events = s.opts.dispatcher()
 	s.clock = alarm.New(s.opts.now, s.clockSet)
 	go s.run()
 	return nil
 }
 
-// progress reports whether every job has left PhaseStarting.
-func (s *Scheduler) progress() (ready bool, err error) {
+// progress reports whether every job has left PhaseStarting, or why none ever will.
+func (s *Scheduler) progress() (ready bool, refused, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.openErr; e != nil && (errors.Is(e, registry.ErrDenied) || errors.Is(e, registry.ErrClosed) || errors.Is(e, registry.ErrInvalid)) {
-		return true, fmt.Errorf("core: start: %w", e)
+		return false, fmt.Errorf("core: start: %w", e), nil
 	}
 	var errs []error
 	for _, j := range s.jobs {
-		j.mu.Lock()
-		phase, err := j.phase, j.err
-		j.mu.Unlock()
+		phase, err := j.at()
 		if phase == PhaseStarting {
-			return false, nil
+			return false, nil, nil
 		}
 		errs = append(errs, err)
 	}
-	return s.life != nil, errors.Join(errs...)
+	return s.session != nil, nil, errors.Join(errs...)
 }
 
 func (s *Scheduler) startError(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life == nil {
+	if s.session == nil {
 		return fmt.Errorf("core: start: no session with the registry: %w", errors.Join(ctx.Err(), s.openErr))
 	}
 	var late []string
 	for _, j := range s.jobs {
-		j.mu.Lock()
-		if j.phase == PhaseStarting {
+		if phase, _ := j.at(); phase == PhaseStarting {
 			late = append(late, j.local.Name)
 		}
-		j.mu.Unlock()
 	}
 	return fmt.Errorf("core: start: jobs not registered in time: %s: %w", strings.Join(late, ", "), ctx.Err())
 }
@@ -227,49 +193,20 @@ func (s *Scheduler) startError(ctx context.Context) error {
 // bump tells those who wait that the state has changed.
 func (s *Scheduler) bump() { s.state.fire() }
 
-// clockSet re-arms every job when the wall clock was set.
-func (s *Scheduler) clockSet(by time.Duration) {
-	s.events.emit(Warning{Problem: fmt.Sprintf("the clock was set by %v", by.Round(time.Millisecond))})
+func (s *Scheduler) emit(e event.Event) { dispatch.Emit(s.events, e) }
+
+func (s *Scheduler) all() []*job {
 	s.mu.Lock()
-	l := s.life
-	s.mu.Unlock()
-	if l == nil || by > 0 {
-		return // what is due now comes by itself
-	}
-	for _, m := range l.all() {
-		m.mu.Lock()
-		if m.firing {
-			m.ticked = m.now()
-			m.arm(m.ticked)
-		}
-		m.mu.Unlock()
-	}
+	defer s.mu.Unlock()
+	return append([]*job(nil), s.jobs...)
 }
 
-// Run runs one job until ctx ends, then stops: items have 10 s to end by
-// themselves, then their contexts are cancelled. It returns why the job could not
-// run, or what Stop returns.
-func Run(ctx context.Context, reg registry.Registry, work Job, cfg JobConfig, opts ...Option) error {
-	s := New(reg, opts...)
-	if err := s.Add(work, cfg); err != nil {
-		return err
-	}
-	if err := s.Start(ctx); err != nil {
-		return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
-	}
-	for ended := false; !ended; {
-		changed := s.state.next()
-		p := s.jobs[0].phaseNow()
-		ended = p == PhaseStopped || p == PhaseFailed || ctx.Err() != nil
-		if ended {
-			break
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
+// clockSet tells every job that the wall clock was set.
+func (s *Scheduler) clockSet(by time.Duration) {
+	s.emit(event.Warning{Problem: fmt.Sprintf("the clock was set by %v", by.Round(time.Millisecond))})
+	for _, j := range s.all() {
+		if m := j.current(); m != nil {
+			m.ClockSet(by)
 		}
 	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), runPatience)
-	defer cancel()
-	return errors.Join(s.jobError(), s.Stop(patience))
 }

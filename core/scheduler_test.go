@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry/memory"
 )
 
@@ -38,7 +39,7 @@ func TestOneInstanceRunsEveryFireOnce(t *testing.T) {
 		reg := srv.Registry("shop")
 		defer reg.Close()
 		var r runs
-		s := core.New(reg, core.WithListener(func(e core.Event) { t.Logf("%v %T %+v", time.Now().Format("05.000"), e, e) }))
+		s := core.New(reg, core.WithListener(func(e event.Event) { t.Logf("%v %T %+v", time.Now().Format("05.000"), e, e) }))
 		require.NoError(t, s.Add(r.job(), core.JobConfig{Name: "hello", Cron: "0/5 * * * * ?", Shards: 3}))
 		require.NoError(t, s.Start(t.Context()))
 		pause(61 * time.Second)

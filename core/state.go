@@ -16,6 +16,7 @@ type State struct {
 
 // JobState is what a job is doing in this process.
 type JobState struct {
+	// Name is the name of the job.
 	Name string
 	// Instance is this process's id in the job, "" while it is not registered.
 	Instance string
@@ -27,12 +28,23 @@ type JobState struct {
 	Instances []string
 	// Total is the sharding total count in force.
 	Total int
-	// Items are owned by this instance; Running are those that run now.
-	Items, Running []int
+	// Items are owned by this instance.
+	Items []int
+	// Running are the items whose function runs; Queued have begun and wait for a place
+	// (JobConfig.Concurrency).
+	Running, Queued []int
+	// Disabled says why nothing begins here, "" when something may.
+	Disabled string
+	// DisabledItems are own items that an operator has disabled.
+	DisabledItems []int
 	// Next is the next fire of the schedule. Never is set instead when the
 	// schedule never fires again.
 	Next  time.Time
 	Never bool
+	// LastFire is the due time of the latest fire that began here, zero before the first.
+	LastFire time.Time
+	// LastErr is the last error of an item here, nil when none has failed.
+	LastErr error
 	// WaitingFor says in words what the job waits for, "" for nothing.
 	WaitingFor string
 	// Err is why the job is in PhaseFailed.
@@ -52,3 +64,33 @@ const (
 	// PhaseFailed: it cannot run; Err says why. Other jobs go on.
 	PhaseFailed Phase = "failed"
 )
+
+// State says what the scheduler and its jobs are doing now. It costs no request.
+func (s *Scheduler) State() State {
+	s.mu.Lock()
+	st := State{Stopping: s.stopping}
+	if s.session != nil {
+		st.Session, st.Deadline = s.session.ID(), s.session.Deadline()
+	}
+	s.mu.Unlock()
+	for _, j := range s.all() {
+		st.Jobs = append(st.Jobs, j.state())
+	}
+	return st
+}
+
+func (j *job) state() JobState {
+	j.mu.Lock()
+	st := JobState{Name: j.local.Name, Phase: j.phase, Err: j.err, WaitingFor: j.wait}
+	m := j.member
+	j.mu.Unlock()
+	st.Running, st.Queued = j.places.Running(), j.places.Queued()
+	if m == nil {
+		return st
+	}
+	is := m.State()
+	st.Instance, st.Leader, st.Instances, st.Disabled = is.ID, is.Leader, is.Instances, is.Disabled
+	st.Total, st.Items, st.DisabledItems = is.Total, is.Items, is.State.Disabled
+	st.Next, st.Never, st.LastFire, st.LastErr = is.Next, is.Never, is.LastFire, is.LastErr
+	return st
+}

@@ -31,7 +31,7 @@ func (w *world) rules() history.Rules {
 		late = 0
 	}
 	return history.Rules{
-		Timetable: timetable, Untold: !tellsEnds,
+		Timetable: timetable,
 		// A run may be under way when the snapshot is taken, and those behind it wait.
 		Tail: 10*time.Second + 4*w.period,
 		// What a fault left is mended within a session's timeout and the engine's longest pauses.

@@ -256,7 +256,7 @@ func (w *world) behaviour(r *rand.Rand) behaviour {
 	case n < 5:
 		b.panics = true
 	case n < 6:
-		b.exits = survivesGoexit
+		b.exits = true
 	}
 	return b
 }

@@ -333,7 +333,7 @@ func (w *world) snapshot() {
 		at := j.layout
 		s := &history.Snapshot{
 			Instances: w.list(at.Instances()), Lives: w.list(at.Lives()),
-			Leader: w.read(at.Leader()), Term: w.read(at.Term()), Running: map[int]string{},
+			Leader: w.read(at.Leader()), Term: layout.UnmarshalTerm([]byte(w.read(at.Term()))).Leader, Running: map[int]string{},
 		}
 		for _, flag := range w.list(at.ShardingState()) {
 			s.Flags = append(s.Flags, at.ShardingState()+"/"+flag)
@@ -350,7 +350,7 @@ func (w *world) snapshot() {
 				s.Ledgers = append(s.Ledgers, l)
 			}
 		}
-		if b, ok := baseOf([]byte(w.read(basePath(namespace, j.name)))); ok {
+		if b, ok := baseOf([]byte(w.read(j.layout.Base()))); ok {
 			s.Base = &b
 		}
 		w.log.tell("", history.Record{Kind: history.Quiet, Who: "driver", Job: j.name, Snapshot: s})
@@ -414,8 +414,8 @@ func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 		for n := range 64 {
 			places[j.layout.Running(n)] = place{j, history.Running, n}
 		}
-		places[schedulePath(namespace, j.name)] = place{j, "schedule", 0}
-		places[basePath(namespace, j.name)] = place{j, "base", 0}
+		places[j.layout.Schedule()] = place{j, "schedule", 0}
+		places[j.layout.Base()] = place{j, "base", 0}
 	}
 	for at, p := range places {
 		scope := registry.Self

@@ -42,7 +42,7 @@ func Example() {
 		})
 		return nil
 	})
-	err = core.Run(ctx, reg, hello, core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 1, Params: map[int]string{0: "books"}})
+	err = core.Run(ctx, reg, hello, core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 1, ItemParams: map[int]string{0: "books"}})
 	fmt.Println(err)
 	// Output:
 	// hello: item 0 of 1 (books)

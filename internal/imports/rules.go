@@ -25,13 +25,15 @@ var Rules = []Rule{
 	{Packages: "registry/zookeeper", May: adapter("registry/zookeeper/internal/link", "github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
 	{Packages: "registry/zookeeper/internal/...", May: adapter("github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
 
-	{Packages: "internal/layout", May: []string{"registry", yamlParser}, Never: services()},
-	{Packages: "core/internal/schedule", May: []string{cronParser}, Never: services()},
-	{Packages: "core/internal/...", May: []string{"registry", "strategy", "internal/layout", "core/internal/..."}, Never: services()},
+	{Packages: "internal/field"},
+	{Packages: "internal/layout", May: []string{"registry", "internal/field", yamlParser}, Never: services()},
+	{Packages: "core/event"},
+	{Packages: "core/internal/schedule", May: []string{"internal/field", cronParser}, Never: services()},
+	{Packages: "core/internal/...", May: []string{"registry", "strategy", "internal/field", "internal/layout", "core/event", "core/internal/..."}, Never: services()},
 	{Packages: "core/simulation"}, // all of it is tests
-	{Packages: "core", May: []string{"registry", "strategy", "internal/layout", "core/internal/..."}, Never: services()},
+	{Packages: "core", May: []string{"registry", "strategy", "internal/field", "internal/layout", "core/event", "core/internal/..."}, Never: services()},
 	{Packages: "job/...", May: []string{"registry", "strategy", "core"}, Never: services()},
-	{Packages: "config", May: []string{"registry", "core", "internal/layout", yamlParser}, Never: services()},
+	{Packages: "config", May: []string{"registry", "core", "internal/field", "internal/layout", yamlParser}, Never: services()},
 
 	{Packages: "internal/imports"},
 	{Packages: "internal/ports"},

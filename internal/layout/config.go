@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"math"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 // A Config is the configuration of a job as it is written in the registry. The
@@ -71,10 +73,10 @@ func (c *Config) validate() error {
 		return err
 	}
 	if c.ShardingTotalCount <= 0 {
-		return &FieldError{Field: "shardingTotalCount", Problem: fmt.Sprintf("is %d, want 1 or more", c.ShardingTotalCount)}
+		return field.Errorf("shardingTotalCount", "is %d, want 1 or more", c.ShardingTotalCount)
 	}
 	for _, n := range []struct {
-		field string
+		key   string
 		value int
 	}{
 		{"shardingTotalCount", c.ShardingTotalCount},
@@ -82,7 +84,7 @@ func (c *Config) validate() error {
 		{"reconcileIntervalMinutes", c.ReconcileIntervalMinutes},
 	} {
 		if n.value > math.MaxInt32 || n.value < math.MinInt32 {
-			return &FieldError{Field: n.field, Problem: fmt.Sprintf("is %d, which does not fit 32 bits; use a smaller one", n.value)}
+			return field.Errorf(n.key, "is %d, which does not fit 32 bits; use a smaller one", n.value)
 		}
 	}
 	return nil

@@ -3,10 +3,11 @@ package layout
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 const (
@@ -51,7 +52,7 @@ func (j Job) UnmarshalConfig(data []byte) (Config, error) {
 		return Config{}, err
 	}
 	if c.JobName != j.name {
-		return Config{}, &FieldError{Field: "jobName", Problem: fmt.Sprintf("is %q in the configuration of %q; set it to the name of the job's node", c.JobName, j.name)}
+		return Config{}, field.Errorf("jobName", "is %q in the configuration of %q; set it to the name of the job's node", c.JobName, j.name)
 	}
 	return c, nil
 }
@@ -61,7 +62,7 @@ func (j Job) UnmarshalConfig(data []byte) (Config, error) {
 // of ElasticJob 2, of which it takes what has a meaning here. Keys that are
 // absent get the zero value, maxTimeDiffSeconds -1.
 //
-// The error is a *FieldError with the line: not YAML, an unknown key, a value of
+// The error is a *field.Error with the line: not YAML, an unknown key, a value of
 // the wrong type, a name or a total that cannot be.
 func UnmarshalConfig(data []byte) (Config, error) {
 	root, err := parseMapping(data)
@@ -73,10 +74,7 @@ func UnmarshalConfig(data []byte) (Config, error) {
 		return Config{}, err
 	}
 	if err := r.config.validate(); err != nil {
-		if field := (*FieldError)(nil); errors.As(err, &field) {
-			field.Line = r.lines[field.Field]
-		}
-		return Config{}, err
+		return Config{}, field.Adapt(err, func(e *field.Error) { e.Line = r.lines[e.Field] })
 	}
 	return r.config, nil
 }
@@ -85,18 +83,18 @@ func UnmarshalConfig(data []byte) (Config, error) {
 // dropped: they can repeat a secret.
 func parseMapping(data []byte) (*yaml.Node, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, &FieldError{Field: "config", Problem: "is empty, want YAML; write the job's configuration"}
+		return nil, &field.Error{Field: "config", Problem: "is empty, want YAML; write the job's configuration"}
 	}
 	var doc yaml.Node
 	if err := yaml.Load(data, &doc); err != nil {
-		return nil, &FieldError{Field: "config", Line: errorLine(err), Problem: "is not one YAML document; correct its syntax (quote a value that begins with * & ! % @ or holds \": \")"}
+		return nil, &field.Error{Field: "config", Line: errorLine(err), Problem: "is not one YAML document; correct its syntax (quote a value that begins with * & ! % @ or holds \": \")"}
 	}
 	root := &doc
 	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
 		root = root.Content[0]
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, &FieldError{Field: "config", Line: root.Line, Problem: "is not a mapping, want one line for each key, such as \"cron: '0/5 * * * * ?'\""}
+		return nil, &field.Error{Field: "config", Line: root.Line, Problem: "is not a mapping, want one line for each key, such as \"cron: '0/5 * * * * ?'\""}
 	}
 	return root, nil
 }
@@ -121,10 +119,10 @@ func (r *configReader) read() error {
 	for i := 0; i+1 < len(r.root.Content); i += 2 {
 		key, value := r.root.Content[i], resolveAlias(r.root.Content[i+1])
 		if key.Kind != yaml.ScalarNode {
-			return &FieldError{Field: "config", Line: key.Line, Problem: "has a key that is not text"}
+			return &field.Error{Field: "config", Line: key.Line, Problem: "has a key that is not text"}
 		}
 		if r.lines[key.Value] != 0 {
-			return &FieldError{Field: clip(key.Value), Line: key.Line, Problem: "is given twice; leave one"}
+			return &field.Error{Field: clip(key.Value), Line: key.Line, Problem: "is given twice; leave one"}
 		}
 		r.lines[key.Value] = key.Line
 		if err := r.field(key, value, i); err != nil {
@@ -140,16 +138,16 @@ func (r *configReader) read() error {
 
 func (r *configReader) field(key, value *yaml.Node, index int) (err error) {
 	name := key.Value
-	if field, ok := stringFields[name]; ok {
-		*field(&r.config), err = readString(name, value)
+	if at, ok := stringFields[name]; ok {
+		*at(&r.config), err = readString(name, value)
 		return err
 	}
-	if field, ok := boolFields[name]; ok {
-		*field(&r.config), err = readBool(name, value)
+	if at, ok := boolFields[name]; ok {
+		*at(&r.config), err = readBool(name, value)
 		return err
 	}
-	if field, ok := intFields[name]; ok {
-		*field(&r.config), err = readInt(name, value)
+	if at, ok := intFields[name]; ok {
+		*at(&r.config), err = readInt(name, value)
 		return err
 	}
 	switch name {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 func TestMarshalConfigOfAPlainJob(t *testing.T) {
@@ -190,13 +192,13 @@ func TestUnmarshalConfigRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := UnmarshalConfig([]byte(c.text))
-			var field *FieldError
-			require.ErrorAs(t, err, &field)
+			var wrong *field.Error
+			require.ErrorAs(t, err, &wrong)
 			require.Equal(t, Config{}, got)
-			require.Equal(t, c.field, field.Field, "%v", err)
+			require.Equal(t, c.field, wrong.Field, "%v", err)
 			if c.line > 0 {
-				require.Equal(t, c.line, field.Line, "%v", err)
-				require.Contains(t, err.Error(), fmt.Sprintf("%s (line %d) ", c.field, c.line))
+				require.Equal(t, c.line, wrong.Line, "%v", err)
+				require.Contains(t, err.Error(), fmt.Sprintf("line %d: %s: ", c.line, c.field))
 			}
 			require.Contains(t, err.Error(), c.says)
 			require.NotContains(t, err.Error(), "\n")
@@ -206,13 +208,13 @@ func TestUnmarshalConfigRefuses(t *testing.T) {
 
 func TestUnmarshalConfigRefusesAnotherJob(t *testing.T) {
 	_, err := newJob(t, "shop", "other").UnmarshalConfig([]byte(fullText))
-	require.ErrorContains(t, err, `jobName is "demo" in the configuration of "other"`)
+	require.ErrorContains(t, err, `jobName: is "demo" in the configuration of "other"`)
 	_, err = newJob(t, "shop", "other").UnmarshalConfig([]byte("{"))
 	require.ErrorContains(t, err, "YAML")
 }
 
 func TestMarshalConfigRefuses(t *testing.T) {
-	for field, change := range map[string]func(*Config){
+	for key, change := range map[string]func(*Config){
 		"jobName":                  func(c *Config) { c.JobName = "" },
 		"shardingTotalCount":       func(c *Config) { c.ShardingTotalCount = 0 },
 		"maxTimeDiffSeconds":       func(c *Config) { c.MaxTimeDiffSeconds = 1 << 31 },
@@ -227,9 +229,9 @@ func TestMarshalConfigRefuses(t *testing.T) {
 		c := full()
 		change(&c)
 		text, err := MarshalConfig(c)
-		var wrong *FieldError
-		require.ErrorAs(t, err, &wrong, field)
-		require.Equal(t, field, wrong.Field)
+		var wrong *field.Error
+		require.ErrorAs(t, err, &wrong, key)
+		require.Equal(t, key, wrong.Field)
 		require.NotContains(t, err.Error(), "sesame")
 		require.Nil(t, text)
 	}

@@ -10,7 +10,7 @@ import (
 // and shardingItemParameters, empty collections left out, props sorted.
 // JobExtraConfigurations are copied.
 //
-// The error is a *FieldError: a name or a total that no reader would accept, or
+// The error has a *field.Error for each fault: a name or a total that no reader would accept, or
 // text that YAML cannot hold (control characters, bytes that are not UTF-8).
 func MarshalConfig(c Config) ([]byte, error) {
 	if err := c.validate(); err != nil {

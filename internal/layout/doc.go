@@ -20,7 +20,7 @@
 //
 // # Errors
 //
-// Every error is, or wraps, a *FieldError: one line that names the field and the
+// Every error is, or wraps, a *field.Error: one line that names the field and the
 // fix. It never repeats a value of props or of jobExtraConfigurations.
 //
 // # Concurrency

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -30,7 +31,7 @@ type InstanceID struct {
 	Life string
 }
 
-// NewInstanceID returns an id with a new life. The error is a *FieldError that
+// NewInstanceID returns an id with a new life. The error is a *field.Error that
 // names "ip" or "name".
 func NewInstanceID(ip, name string) (InstanceID, error) {
 	id := InstanceID{IP: ip, Name: name, Life: NewLife()}
@@ -52,10 +53,10 @@ func (id InstanceID) Validate() error {
 		return err
 	}
 	if id.Life == "" || strings.ContainsFunc(id.Life, notAlphanumeric) {
-		return &FieldError{Field: "life", Problem: fmt.Sprintf("is %q, want letters and digits; use NewLife", id.Life)}
+		return field.Errorf("life", "is %q, want letters and digits; use NewLife", id.Life)
 	}
 	if err := registry.ValidatePath("/" + id.String()); err != nil {
-		return &FieldError{Field: "life", Problem: "makes the instance id unfit for a path", Err: err}
+		return field.Errorf("life", "makes the instance id unfit for a path: %w", err)
 	}
 	return nil
 }
@@ -63,7 +64,7 @@ func (id InstanceID) Validate() error {
 func validateIP(ip string) error {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || !addr.Is4() || addr.String() != ip {
-		return &FieldError{Field: "ip", Problem: fmt.Sprintf("is %q, want an IPv4 address such as 10.0.0.5 (no host name, no IPv6, no port)", ip)}
+		return field.Errorf("ip", "is %q, want an IPv4 address such as 10.0.0.5 (no host name, no IPv6, no port)", ip)
 	}
 	return nil
 }
@@ -79,11 +80,11 @@ func validateName(name string) error {
 		problem = fmt.Sprintf(`is %q; it must hold neither "/" nor "@"`, name)
 	default:
 		if err := registry.ValidatePath("/x" + name); err != nil {
-			return &FieldError{Field: "name", Problem: "cannot be part of a path", Err: err}
+			return field.Errorf("name", "cannot be part of a path: %w", err)
 		}
 		return nil
 	}
-	return &FieldError{Field: "name", Problem: problem}
+	return &field.Error{Field: "name", Problem: problem}
 }
 
 func notAlphanumeric(r rune) bool {
@@ -115,14 +116,14 @@ func (id InstanceID) IsJava() bool {
 }
 
 // ParseInstanceID reads the id of any member. What follows the last "-" is the
-// life, if there is one. The error is a *FieldError.
+// life, if there is one. The error is a *field.Error.
 func ParseInstanceID(s string) (InstanceID, error) {
 	ip, suffix, found := strings.Cut(s, idSeparator)
 	if !found || suffix == "" || strings.Contains(suffix, idSeparator) || strings.Contains(suffix, "/") {
-		return InstanceID{}, &FieldError{Field: "instance id", Problem: fmt.Sprintf("is %q, want {ip}@-@{name}", s)}
+		return InstanceID{}, field.Errorf("instance id", "is %q, want {ip}@-@{name}", s)
 	}
 	if err := validateIP(ip); err != nil {
-		return InstanceID{}, &FieldError{Field: "instance id", Problem: fmt.Sprintf("is %q", s), Err: err}
+		return InstanceID{}, field.Errorf("instance id", "is %q: %w", s, err)
 	}
 	id := InstanceID{IP: ip, Name: suffix}
 	if dash := strings.LastIndexByte(suffix, '-'); dash > 0 && dash < len(suffix)-1 && !strings.ContainsFunc(suffix[dash+1:], notAlphanumeric) {

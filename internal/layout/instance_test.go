@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 func TestInstanceID(t *testing.T) {
@@ -47,8 +49,8 @@ func TestParseInstanceID(t *testing.T) {
 	}
 	for _, s := range []string{"", "x", "@-@1", "10.0.0.5@-@", "10.0.0@-@1", "::1@-@1", "host@-@1", "010.0.0.5@-@1", "10.0.0.5@-@a@-@b", "10.0.0.5@-@a/b", "10.0.0.5:80@-@1"} {
 		id, err := ParseInstanceID(s)
-		var field *FieldError
-		require.ErrorAs(t, err, &field, s)
+		var wrong *field.Error
+		require.ErrorAs(t, err, &wrong, s)
 		require.Zero(t, id)
 	}
 }
@@ -68,9 +70,9 @@ func TestInstanceIDRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewInstanceID(c.ip, c.name)
-			var field *FieldError
-			require.ErrorAs(t, err, &field)
-			require.Equal(t, c.field, field.Field)
+			var wrong *field.Error
+			require.ErrorAs(t, err, &wrong)
+			require.Equal(t, c.field, wrong.Field)
 			require.Contains(t, err.Error(), c.says)
 		})
 	}
@@ -124,8 +126,8 @@ func TestUnmarshalInstance(t *testing.T) {
 	}
 	for _, text := range []string{"x", "[1]", "{", "a: b: c", "jobInstanceId: [1]", "\xff"} {
 		in, err := UnmarshalInstance([]byte(text))
-		var field *FieldError
-		require.ErrorAs(t, err, &field, text)
+		var wrong *field.Error
+		require.ErrorAs(t, err, &wrong, text)
 		require.Zero(t, in)
 	}
 }

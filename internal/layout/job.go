@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -32,8 +33,8 @@ type Job struct {
 
 // New returns the layout of a job. The namespace has one or more segments
 // ("shop", "team/shop") and is not "elasticron" nor below it. The job's name is
-// one segment of at most 255 bytes and holds no "@-@". Both are of the
-// characters that registry.ValidatePath allows. The error is a *FieldError that
+// one segment of at most 255 bytes, without space at its ends, and holds no "@-@". Both are of the
+// characters that registry.ValidatePath allows. The error is a *field.Error that
 // names "namespace" or "jobName".
 //
 // A namespace must not be the path of another job: nothing here can see that.
@@ -44,15 +45,18 @@ func New(namespace, job string) (Job, error) {
 	if err := validateJobName(job); err != nil {
 		return Job{}, err
 	}
+	if strings.TrimSpace(job) != job {
+		return Job{}, field.Errorf("jobName", "is %q; remove the space at its ends", job)
+	}
 	own := "/" + OwnNamespace + "/" + namespace + "/" + job
 	if len(own) > maxOwnRoot {
-		return Job{}, &FieldError{Field: "namespace", Problem: fmt.Sprintf("is too long: with the job's name it has %d bytes, at most %d fit", len(own), maxOwnRoot)}
+		return Job{}, field.Errorf("namespace", "is too long: with the job's name it has %d bytes, at most %d fit", len(own), maxOwnRoot)
 	}
 	root := own[len(OwnNamespace)+1:]
 	return Job{namespace: namespace, name: job, root: root, own: own, items: root + "/sharding/"}, nil
 }
 
-// ValidateNamespace reports, as a *FieldError, why jobs cannot live in a
+// ValidateNamespace reports, as a *field.Error, why jobs cannot live in a
 // namespace.
 func ValidateNamespace(namespace string) error {
 	var problem string
@@ -65,11 +69,11 @@ func ValidateNamespace(namespace string) error {
 		problem = `must not be "elasticron" nor below it, where Elasticron keeps its own state; choose another`
 	default:
 		if err := registry.ValidatePath("/" + namespace); err != nil {
-			return &FieldError{Field: "namespace", Problem: "cannot be a path", Err: err}
+			return field.Errorf("namespace", "cannot be a path: %w", err)
 		}
 		return nil
 	}
-	return &FieldError{Field: "namespace", Problem: problem}
+	return &field.Error{Field: "namespace", Problem: problem}
 }
 
 func validateJobName(job string) error {
@@ -85,11 +89,11 @@ func validateJobName(job string) error {
 		problem = fmt.Sprintf(`is %q; it must not hold "@-@" nor end with "@-", which separate the parts of a task id`, job)
 	default:
 		if err := registry.ValidatePath("/" + job); err != nil {
-			return &FieldError{Field: "jobName", Problem: "cannot be a segment of a path", Err: err}
+			return field.Errorf("jobName", "cannot be a segment of a path: %w", err)
 		}
 		return nil
 	}
-	return &FieldError{Field: "jobName", Problem: problem}
+	return &field.Error{Field: "jobName", Problem: problem}
 }
 
 // Namespace is the namespace that New was given.
@@ -245,7 +249,17 @@ func (j Job) Notices() string { return j.own + "/notices" }
 // that nobody has to watch a node that each fire changes.
 func (j Job) Notice(id string) string { return j.own + "/notices/" + id }
 
-// Term is ephemeral; every commit of the leader checks it.
+// InForce is the directory of what the leader has put in force: Base, Schedule.
+func (j Job) InForce() string { return j.own + "/inforce" }
+
+// Base is persistent: the epoch and where it starts (MarshalBase, UnmarshalBase).
+func (j Job) Base() string { return j.own + "/inforce/base" }
+
+// Schedule is persistent: the schedule by which all members fire, and since when
+// (MarshalSchedule, UnmarshalSchedule).
+func (j Job) Schedule() string { return j.own + "/inforce/schedule" }
+
+// Term is ephemeral; every commit of the leader sets it at the version it knows.
 func (j Job) Term() string { return j.own + "/term" }
 
 // Scaffold returns the persistent nodes that a new job needs, without its
@@ -258,7 +272,7 @@ func (j Job) Scaffold() []string {
 		j.LeaderRoot(), j.LeaderElection(), j.ShardingState(), j.FailoverRoot(), j.FailoverItems(),
 		j.Sharding(), j.Trigger())
 	paths = append(paths, lineage(j.own)...)
-	return append(paths, j.Lives(), j.Ledgers(), j.Notices())
+	return append(paths, j.Lives(), j.Ledgers(), j.Notices(), j.InForce())
 }
 
 // lineage returns the paths from the top to path itself.

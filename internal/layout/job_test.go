@@ -7,6 +7,8 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 func newJob(t testing.TB, namespace, name string) Job {
@@ -77,6 +79,8 @@ func TestScaffold(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ namespace, job, field, says string }{
+		"space before name":   {"shop", " j", "jobName", `is " j"; remove the space`}, // Finding C 21.
+		"space after name":    {"shop", "j\u00a0", "jobName", "remove the space at its ends"},
 		"no namespace":        {"", "j", "namespace", "is empty"},
 		"own namespace":       {"elasticron", "j", "namespace", "choose another"},
 		"below own namespace": {"elasticron/x", "j", "namespace", "choose another"},
@@ -96,10 +100,10 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(c.namespace, c.job)
-			var field *FieldError
-			require.ErrorAs(t, err, &field)
-			require.Equal(t, c.field, field.Field)
-			require.True(t, strings.HasPrefix(err.Error(), c.field+" "), "%v", err)
+			var wrong *field.Error
+			require.ErrorAs(t, err, &wrong)
+			require.Equal(t, c.field, wrong.Field)
+			require.True(t, strings.HasPrefix(err.Error(), c.field+": "), "%v", err)
 			require.Contains(t, err.Error(), c.says)
 			require.NotContains(t, err.Error(), "\n")
 		})

@@ -83,7 +83,7 @@ func TestExtraConfigurationsAreKeptByMeaning(t *testing.T) {
 
 func TestExtraConfigurationsThatCannotBeKept(t *testing.T) {
 	_, err := UnmarshalConfig([]byte("jobName: &n sesame\nshardingTotalCount: 1\njobExtraConfigurations:\n- *n\n"))
-	require.ErrorContains(t, err, "jobExtraConfigurations (line 3) cannot be kept by itself")
+	require.ErrorContains(t, err, "line 3: jobExtraConfigurations: cannot be kept by itself")
 	require.NotContains(t, err.Error(), "sesame")
 }
 

@@ -1,33 +1,40 @@
 package layout
 
 import (
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 const paramsField = "shardingItemParameters"
 
 // ParseItemParams reads the parameters of items: "0=Beijing,1=Shanghai". Space
 // around items and parameters is dropped, a comma may end the list, an empty
-// string is no parameters. The error is a *FieldError that names the item.
-// Whether an item is below the total is for the caller to say.
+// string is no parameters. The error has a *field.Error, which names the item, for
+// each that is wrong. Whether an item is below the total is for the caller to say.
 func ParseItemParams(s string) (map[int]string, error) {
 	params := map[int]string{}
 	if s == "" {
 		return params, nil
 	}
+	var errs []error
 	for pair := range strings.SplitSeq(strings.TrimRight(s, ","), ",") {
 		item, value, err := parseItemParam(trim(pair))
-		if err != nil {
-			return nil, err
+		if _, twice := params[item]; err == nil && twice {
+			err = paramsError("gives item %d twice; leave one", item)
 		}
-		if _, twice := params[item]; twice {
-			return nil, paramsError("gives item %d twice; leave one", item)
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		params[item] = value
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return params, nil
 }
@@ -52,13 +59,15 @@ func parseItemParam(pair string) (int, string, error) {
 
 // FormatItemParams writes what ParseItemParams reads, in the order of items. A
 // parameter can be neither empty nor hold a comma or "=", nor begin or end with
-// space; the error is a *FieldError that names the item.
+// space; the error has a *field.Error, which names the item, for each that is wrong.
 func FormatItemParams(params map[int]string) (string, error) {
 	var b strings.Builder
+	var errs []error
 	for _, item := range slices.Sorted(maps.Keys(params)) {
 		value := params[item]
 		if problem := itemParamProblem(item, value); problem != "" {
-			return "", paramsError("cannot hold the parameter of item %d: %s", item, problem)
+			errs = append(errs, paramsError("cannot hold the parameter of item %d: %s", item, problem))
+			continue
 		}
 		if b.Len() > 0 {
 			b.WriteByte(',')
@@ -66,6 +75,9 @@ func FormatItemParams(params map[int]string) (string, error) {
 		b.WriteString(strconv.Itoa(item))
 		b.WriteByte('=')
 		b.WriteString(value)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return "", err
 	}
 	return b.String(), nil
 }
@@ -97,5 +109,5 @@ func clip(s string) string {
 }
 
 func paramsError(format string, args ...any) error {
-	return &FieldError{Field: paramsField, Problem: fmt.Sprintf(format, args...)}
+	return field.Errorf(paramsField, format, args...)
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 func TestParseItemParams(t *testing.T) {
@@ -50,9 +52,9 @@ func TestParseItemParamsRefuses(t *testing.T) {
 		"3=a,3=b":      "item 3 twice",
 	} {
 		_, err := ParseItemParams(s)
-		var field *FieldError
-		require.ErrorAs(t, err, &field, "%q", s)
-		require.Equal(t, "shardingItemParameters", field.Field)
+		var wrong *field.Error
+		require.ErrorAs(t, err, &wrong, "%q", s)
+		require.Equal(t, "shardingItemParameters", wrong.Field)
 		require.Contains(t, err.Error(), says, "%q", s)
 		require.NotContains(t, err.Error(), "\n")
 	}

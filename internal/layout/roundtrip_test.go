@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +15,7 @@ func yamlText() *rapid.Generator[string] {
 	anything := rapid.String().Filter(func(s string) bool {
 		var w yamlWriter
 		w.check("", s)
-		return w.err == nil
+		return errors.Join(w.errs...) == nil
 	})
 	words := rapid.SampledFrom([]string{"", "null", "~", "true", "010", "1:30", "2026-11-21", ".inf", "<<", "- a", "a: b"})
 	return rapid.OneOf(awkward, anything, words)
@@ -25,7 +26,7 @@ func TestConfigRoundTrip(t *testing.T) {
 	key := text.Filter(func(s string) bool {
 		var w yamlWriter
 		w.checkKey("", s)
-		return w.err == nil
+		return errors.Join(w.errs...) == nil
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{

@@ -1,11 +1,13 @@
 package layout
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 const (
@@ -17,16 +19,16 @@ const (
 )
 
 // A yamlWriter writes a block mapping as SnakeYAML 2.2 does with its default
-// options. Its first error stays.
+// options. It goes on after an error, to find them all.
 type yamlWriter struct {
 	out    []byte
 	column int
-	err    error
+	errs   []error
 }
 
 func (w *yamlWriter) done() ([]byte, error) {
-	if w.err != nil {
-		return nil, w.err
+	if err := errors.Join(w.errs...); err != nil {
+		return nil, err
 	}
 	return w.out, nil
 }
@@ -68,17 +70,14 @@ func (w *yamlWriter) verbatim(key, text string) {
 
 // check refuses what YAML text cannot hold or would change: Java writes the
 // first as base64 and reads the second back as something else.
-func (w *yamlWriter) check(field, value string) {
-	if w.err != nil {
-		return
-	}
+func (w *yamlWriter) check(key, value string) {
 	if !utf8.ValidString(value) {
-		w.err = &FieldError{Field: field, Problem: "is not UTF-8; encode it"}
+		w.errs = append(w.errs, &field.Error{Field: key, Problem: "is not UTF-8; encode it"})
 		return
 	}
 	for _, r := range value {
 		if !printable(r) {
-			w.err = &FieldError{Field: field, Problem: fmt.Sprintf("holds the character %U, which YAML cannot hold; remove it", r)}
+			w.errs = append(w.errs, field.Errorf(key, "holds the character %U, which YAML cannot hold; remove it", r))
 			return
 		}
 	}
@@ -94,10 +93,10 @@ func printable(r rune) bool {
 	return r >= 0xa0
 }
 
-func (w *yamlWriter) checkKey(field, key string) {
-	w.check(field, key)
-	if w.err == nil && (key == "" || strings.Contains(key, "\n") || len(utf16.Encode([]rune(key))) > maxKey) {
-		w.err = &FieldError{Field: field, Problem: fmt.Sprintf("has the key %s, want one line of 1 to %d characters", clip(key), maxKey)}
+func (w *yamlWriter) checkKey(parent, key string) {
+	w.check(parent, key)
+	if key == "" || strings.Contains(key, "\n") || len(utf16.Encode([]rune(key))) > maxKey {
+		w.errs = append(w.errs, field.Errorf(parent, "has the key %s, want one line of 1 to %d characters", clip(key), maxKey))
 	}
 }
 

@@ -1,5 +1,7 @@
 package layout
 
+import "github.com/elasticron/elasticron/internal/field"
+
 const (
 	serverEnabled  = "ENABLED"
 	serverDisabled = "DISABLED"
@@ -16,7 +18,7 @@ func ServerStatus(enabled bool) string {
 }
 
 // ServerEnabled reads the value of Job.Server. An empty one is enabled, as
-// ElasticJob 2 wrote it. Anything unknown is a *FieldError; take the server as
+// ElasticJob 2 wrote it. Anything unknown is a *field.Error; take the server as
 // disabled then, as Java does.
 func ServerEnabled(status string) (bool, error) {
 	switch trim(status) {
@@ -25,7 +27,7 @@ func ServerEnabled(status string) (bool, error) {
 	case serverDisabled:
 		return false, nil
 	}
-	return false, &FieldError{Field: "servers", Problem: "holds " + clip(status) + ", want ENABLED or DISABLED"}
+	return false, &field.Error{Field: "servers", Problem: "holds " + clip(status) + ", want ENABLED or DISABLED"}
 }
 
 // An Instance is the value of Job.Instance. The zero value is what ElasticJob 2
@@ -41,7 +43,7 @@ type Instance struct {
 }
 
 // MarshalInstance writes the value of an instance's node: both keys and nothing
-// else. The error is a *FieldError when the id is not valid.
+// else. The error is a *field.Error when the id is not valid.
 func MarshalInstance(id InstanceID) ([]byte, error) {
 	if err := id.Validate(); err != nil {
 		return nil, err
@@ -53,7 +55,7 @@ func MarshalInstance(id InstanceID) ([]byte, error) {
 }
 
 // UnmarshalInstance reads the value of any member's node: YAML, JSON, nothing, or
-// the word TRIGGER. Other keys are ignored. The error is a *FieldError.
+// the word TRIGGER. Other keys are ignored. The error is a *field.Error.
 func UnmarshalInstance(value []byte) (Instance, error) {
 	text := trim(string(value))
 	if text == "" || text == triggerWord {
@@ -61,7 +63,7 @@ func UnmarshalInstance(value []byte) (Instance, error) {
 	}
 	root, err := parseMapping(value)
 	if err != nil {
-		return Instance{}, &FieldError{Field: "instances", Problem: "holds a value that is not an instance's; let its owner write it again", Err: err}
+		return Instance{}, &field.Error{Field: "instances", Problem: "holds a value that is not an instance's (" + err.Error() + "); let its owner write it again", Err: err}
 	}
 	var in Instance
 	for i := 0; i+1 < len(root.Content); i += 2 {

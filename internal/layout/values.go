@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
-func wrong(field string, n *yaml.Node, format string, args ...any) error {
-	return &FieldError{Field: field, Line: n.Line, Problem: fmt.Sprintf(format, args...)}
+func wrong(key string, n *yaml.Node, format string, args ...any) error {
+	return &field.Error{Field: key, Line: n.Line, Problem: fmt.Sprintf(format, args...)}
 }
 
 // plain reports whether a scalar was written without quotes, as its type is then
@@ -27,17 +29,17 @@ func isNull(n *yaml.Node) bool {
 }
 
 // readString takes any scalar as it is written: a name 007 stays 007.
-func readString(field string, n *yaml.Node) (string, error) {
+func readString(key string, n *yaml.Node) (string, error) {
 	if isNull(n) {
 		return "", nil
 	}
 	if n.Kind != yaml.ScalarNode {
-		return "", wrong(field, n, "is a list or a mapping, want text")
+		return "", wrong(key, n, "is a list or a mapping, want text")
 	}
 	return n.Value, nil
 }
 
-func readBool(field string, n *yaml.Node) (bool, error) {
+func readBool(key string, n *yaml.Node) (bool, error) {
 	if n.Kind == yaml.ScalarNode {
 		switch strings.ToLower(n.Value) {
 		case "true", "yes", "on":
@@ -46,16 +48,16 @@ func readBool(field string, n *yaml.Node) (bool, error) {
 			return false, nil
 		}
 	}
-	return false, wrong(field, n, "is not a boolean, want true or false")
+	return false, wrong(key, n, "is not a boolean, want true or false")
 }
 
-func readInt(field string, n *yaml.Node) (int, error) {
+func readInt(key string, n *yaml.Node) (int, error) {
 	if n.Kind == yaml.ScalarNode && resolve(n.Value) == kindInt {
 		if v := parseInt(n.Value); v.IsInt64() && v.Int64() >= math.MinInt32 && v.Int64() <= math.MaxInt32 {
 			return int(v.Int64()), nil
 		}
 	}
-	return 0, wrong(field, n, "is not a whole number of 32 bits, want for example 3")
+	return 0, wrong(key, n, "is not a whole number of 32 bits, want for example 3")
 }
 
 // parseInt reads an integer of YAML 1.1: signs, underscores, 0b, 0x, octal with
@@ -89,16 +91,16 @@ func parseInt(text string) *big.Int {
 	return sum
 }
 
-func readList(field string, n *yaml.Node) ([]string, error) {
+func readList(key string, n *yaml.Node) ([]string, error) {
 	if isNull(n) {
 		return nil, nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		return nil, wrong(field, n, "is not a list, want one line \"- TYPE\" for each")
+		return nil, wrong(key, n, "is not a list, want one line \"- TYPE\" for each")
 	}
 	var list []string
 	for _, item := range n.Content {
-		s, err := readString(field, resolveAlias(item))
+		s, err := readString(key, resolveAlias(item))
 		if err != nil {
 			return nil, err
 		}
@@ -121,12 +123,12 @@ func (r *configReader) readProps(n *yaml.Node) error {
 		if key.Kind != yaml.ScalarNode {
 			return wrong("props", key, "has a key that is not text")
 		}
-		field := "props." + key.Value
+		name := "props." + key.Value
 		if _, twice := r.config.Props[key.Value]; twice {
-			return wrong(field, key, "is given twice; leave one")
+			return wrong(name, key, "is given twice; leave one")
 		}
 		if value.Kind != yaml.ScalarNode || isNull(value) {
-			return wrong(field, value, "is not text; give a value in quotes")
+			return wrong(name, value, "is not text; give a value in quotes")
 		}
 		r.setProp(key.Value, javaString(value))
 	}

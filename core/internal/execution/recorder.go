@@ -6,50 +6,61 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/lane"
-	"github.com/elasticron/elasticron/core/internal/ledger"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
 
 const (
-	// linger is how long the end of an item waits for the ends of its neighbours
-	// while any of them runs, so that they share a commit.
+	// linger is how long a patient change waits for its neighbours while any item of
+	// the ledger runs, so that they share a commit.
 	linger = 10 * time.Millisecond
-	// patience bounds one attempt of a commit; past it the outcome is settled.
-	patience = 3 * time.Second
-	// retryFirst and retryLast bound the pause between attempts.
-	retryFirst = 50 * time.Millisecond
-	retryLast  = time.Second
+	// stillness is how long nothing is committed after the leader has asked for it.
+	stillness = 250 * time.Millisecond
+	// again is the pause before what was denied, or does not fit, is tried again.
+	again = time.Second
 	// fixedOps are the operations of every commit: the life and the ledger.
 	fixedOps = 2
 )
 
-// Refusal says why an item did not begin.
+// A Change is one step of one item's record. The recorder keeps it until the owner is
+// told of it.
+type Change interface {
+	// Item is the sharding item.
+	Item() int
+	// Apply changes the record. It reports false when the record, in a ledger that
+	// is held or not, refuses the change. It may be called again after a failure.
+	Apply(rec *ledger.Item, in *ledger.Ledger) bool
+	// Ops appends the operations that go with it: creates that may meet somebody
+	// else's node, and deletes that may meet none.
+	Ops(ops []registry.Op) []registry.Op
+	// Patient reports whether it may wait a moment for its neighbours.
+	Patient() bool
+}
+
+// Refusal says why a change was not applied.
 type Refusal uint8
 
 const (
-	// NotOwned: the ledger does not hold the item any more, or lets it go.
+	// NotOwned: the ledger does not hold the item.
 	NotOwned Refusal = iota + 1
-	// Behind: a fire at or after the due time is recorded.
-	Behind
-	// Elsewhere: somebody else's running node exists.
-	Elsewhere
-	// Lost: the life ended first.
-	Lost
+	// ByRecord: Apply said so.
+	ByRecord
+	// Obstructed: one of its operations met a node that is in the way.
+	Obstructed
 )
 
-// An Owner learns what became of its requests. Slices belong to it.
+// An Owner learns what became of its changes. Slices belong to it.
 type Owner interface {
-	// Begun: the begin is committed at revision fence; the items may run.
-	Begun(due time.Time, items []int, fence registry.Revision)
-	// Refused: the items will not run for due.
-	Refused(due time.Time, items []int, why Refusal, detail string)
-	// Ended: the ends are committed.
-	Ended(items []int)
-	// Changed: somebody else changed the ledger.
+	// Applied: the changes are committed at a revision. Of an item that the ledger
+	// does not hold only the deletes were.
+	Applied(changes []Change, rev registry.Revision)
+	// Refused: the change was not and will not be applied to the record rec.
+	Refused(c Change, why Refusal, rec ledger.Item, detail string)
+	// Changed: somebody else changed the ledger. It must not be kept.
 	Changed(l *ledger.Ledger)
-	// Hindered: what the registry is asked has failed with err for more than a second, and is tried again.
+	// Hindered: the registry has refused what is asked of it for about a second.
 	Hindered(err error)
-	// Gone: the life or its ledger has ended; no further call follows but Refused.
+	// Gone: the life or its ledger has ended; nothing is committed until Resume.
 	Gone(err error)
 }
 
@@ -58,167 +69,177 @@ type Config struct {
 	// Session commits; Context ends with it.
 	Session registry.Session
 	Context context.Context
-	// Pool runs the recorder's lane.
+	// Pool runs the recorder's task.
 	Pool *lane.Pool
-	// Life and Ledger are paths; Running is the path of an item's running node.
-	Life, Ledger string
-	Running      func(item int) string
-	// Instance is written into running nodes.
-	Instance string
 }
+
+// A Place is where a registration stands in the registry: paths of its nodes.
+type Place struct{ Life, Ledger string }
 
 // A Recorder keeps one ledger.
 type Recorder struct {
-	Config
+	cfg   Config
 	owner Owner
 	task  *lane.Task
+	busy  sync.Mutex // held while the task works
 
 	mu      sync.Mutex
+	ctx     context.Context // of the present registration
+	cancel  context.CancelFunc
+	place   Place
 	led     *ledger.Ledger
 	version registry.Version
 	created registry.Revision
 	stale   bool // somebody else has written the ledger, or may have
-	begins  []begin
-	ends    []end
-	overdue bool // ends have lingered long enough
+	still   time.Time
+	queue   []*entry
+	atMost  int  // changes in a commit, after one that was too large; 0 is any
+	overdue bool // patient changes have waited long enough
 	timer   *time.Timer
 	gone    error
 }
 
-type begin struct {
-	item int
-	due  time.Time
-}
-
-type end struct {
-	item    int
-	due     time.Time // zero: nothing ran, only Through moves on
-	through time.Time
-	erased  bool // its running node is gone already
-	unsaid  bool // the owner was told that it did not run
+// An entry is a change that is not applied yet.
+type entry struct {
+	Change
+	erased bool  // its deletes found nothing
+	doubt  int64 // Seq of a commit with it whose outcome was unknown when the registration ended
 }
 
 // NewRecorder returns a recorder of the ledger that node holds.
-func NewRecorder(c Config, o Owner, node registry.Node) (*Recorder, error) {
+func NewRecorder(c Config, o Owner, p Place, node registry.Node) (*Recorder, error) {
 	led, err := ledger.Decode(node.Value)
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{Config: c, owner: o, led: led, version: node.Version, created: node.Created}
+	r := &Recorder{cfg: c, owner: o}
 	r.task = c.Pool.Task(r.work)
+	r.begin(p, node, led)
 	return r, nil
 }
 
-// Owned returns a copy of the ledger as it is known now.
-func (r *Recorder) Owned() *ledger.Ledger {
+func (r *Recorder) begin(p Place, node registry.Node, led *ledger.Ledger) {
+	r.place, r.led, r.version, r.created = p, led, node.Version, node.Created
+	r.ctx, r.cancel = context.WithCancel(r.cfg.Context)
+	r.gone, r.stale, r.still = nil, false, time.Time{}
+}
+
+// Ledger returns a copy of the ledger as it is known now.
+func (r *Recorder) Ledger() *ledger.Ledger {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.led.Clone()
 }
 
-// Begin asks for items to begin the fire due.
-func (r *Recorder) Begin(due time.Time, items []int) {
+// Submit has changes committed.
+func (r *Recorder) Submit(changes ...Change) {
+	if len(changes) == 0 {
+		return
+	}
 	r.mu.Lock()
-	for _, n := range items {
-		r.begins = append(r.begins, begin{n, due})
+	for _, c := range changes {
+		r.queue = append(r.queue, &entry{Change: c})
 	}
 	r.mu.Unlock()
 	r.task.Poke()
 }
 
-// End records that the item's run of the fire due is over and that every fire
-// through the given instant is accounted for. After the life it frees the item for
-// its next owner, if the session stands.
-func (r *Recorder) End(item int, due, through time.Time) {
-	r.mu.Lock()
-	r.ends = append(r.ends, end{item: item, due: due, through: through})
-	r.mu.Unlock()
-	r.task.Poke()
-}
-
-// Account records that every fire of the items through the given instant was
-// skipped with a reason. The items do not run. Nobody is told of the commit.
-func (r *Recorder) Account(items []int, through time.Time) {
-	r.mu.Lock()
-	for _, n := range items {
-		r.ends = append(r.ends, end{item: n, through: through})
-	}
-	r.overdue = true
-	r.mu.Unlock()
-	r.task.Poke()
-}
-
-// Refresh has the ledger read: somebody else has written it, or may have.
-func (r *Recorder) Refresh() {
+// Refresh has the ledger read: somebody else has written it, or may have. With still
+// nothing is committed for a moment afterwards, or until the next Refresh.
+func (r *Recorder) Refresh(still bool) {
 	r.mu.Lock()
 	r.stale = true
+	r.still = time.Time{}
+	if still {
+		r.still = time.Now().Add(stillness)
+	}
 	r.mu.Unlock()
 	r.task.Poke()
 }
 
-// Drop refuses what has not begun, because the life has ended. What is in flight
-// may begin yet.
-func (r *Recorder) Drop(err error) {
+// Suspend ends the work on the present registration and waits for it: no request is
+// under way when it returns. What is queued stays; Resume goes on with it.
+func (r *Recorder) Suspend() {
 	r.mu.Lock()
-	if r.gone == nil {
-		r.gone = err
-	}
+	r.cancel()
+	r.mu.Unlock()
+	r.busy.Lock()
+	defer r.busy.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.timer != nil {
 		r.timer.Stop()
+		r.timer = nil
 	}
+}
+
+// Resume goes on with the ledger of another registration, which was made of this one's.
+// A commit of unknown outcome was applied if the Seq that the new ledger started from is
+// its own.
+func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
+	r.mu.Lock()
+	var applied []Change
+	waiting := r.queue[:0]
+	for _, e := range r.queue {
+		if e.doubt != 0 && e.doubt == led.Seq {
+			applied = append(applied, e.Change)
+			continue
+		}
+		e.doubt = 0
+		waiting = append(waiting, e)
+	}
+	r.queue = waiting
+	r.begin(p, node, led)
+	r.overdue = true
 	r.mu.Unlock()
+	if len(applied) > 0 {
+		r.owner.Applied(applied, node.Modified)
+	}
 	r.task.Poke()
 }
 
 func (r *Recorder) work() {
+	r.busy.Lock()
+	defer r.busy.Unlock()
 	for {
-		r.adopt()
-		b := r.next()
-		if b == nil {
+		r.mu.Lock()
+		ctx, over := r.ctx, r.gone != nil
+		r.mu.Unlock()
+		if over || ctx.Err() != nil {
 			return
 		}
-		r.settle(b)
+		r.adopt(ctx)
+		batch := r.next()
+		if len(batch) == 0 {
+			return
+		}
+		r.commit(ctx, batch)
 	}
 }
 
-// adopt takes over a ledger that somebody else wrote.
-func (r *Recorder) adopt() {
-	r.mu.Lock()
-	stale := r.stale && r.gone == nil
-	r.stale = false
-	r.mu.Unlock()
-	if !stale {
+// wake pokes the task after a pause. The caller holds mu.
+func (r *Recorder) wake(after time.Duration, overdue bool) {
+	if r.timer != nil {
 		return
 	}
-	nodes, err := r.get(r.Ledger)
-	if err != nil {
-		return // the life has ended
-	}
-	r.mu.Lock()
-	known := nodes[0].Created == r.created && nodes[0].Version <= r.version
-	r.mu.Unlock()
-	if !known {
-		r.replace(nodes[0])
-	}
-}
-
-// replace makes node the known state and tells the owner, or ends the life when it
-// is not this life's ledger.
-func (r *Recorder) replace(node registry.Node) {
-	led, err := r.read(node)
-	r.mu.Lock()
-	if err != nil {
-		first := r.gone == nil
-		if first {
-			r.gone = err
-		}
+	r.timer = time.AfterFunc(after, func() {
+		r.mu.Lock()
+		r.overdue = r.overdue || overdue
+		r.timer = nil
 		r.mu.Unlock()
-		if first {
-			r.owner.Gone(err)
-		}
-		return
+		r.task.Poke()
+	})
+}
+
+// end marks the registration as over.
+func (r *Recorder) end(err error) {
+	r.mu.Lock()
+	first := r.gone == nil && r.ctx.Err() == nil
+	if first {
+		r.gone = err
 	}
-	r.led, r.version = led, node.Version
 	r.mu.Unlock()
-	r.owner.Changed(led.Clone())
+	if first {
+		r.owner.Gone(err)
+	}
 }

@@ -70,6 +70,6 @@
 // some 50 microseconds, is for readings that fall into a gap every year with
 // SkipGap. No schedule fires before 1970 or after 2099.
 //
-// Parse and all methods are safe for concurrent use. Parse's errors are *ParseError,
-// one line each; nothing panics, whatever the text.
+// Parse and all methods are safe for concurrent use. Parse's errors are *field.Error,
+// one line each, of the field cron, timeZone, gap or overlap; nothing panics, whatever the text.
 package schedule

@@ -3,37 +3,28 @@ package schedule
 import (
 	"fmt"
 	"strconv"
+
+	wrong "github.com/elasticron/elasticron/internal/field"
 )
 
-// A ParseError says in one line which part of a Config is wrong and what to
-// write instead. Parse returns no other error.
-type ParseError struct {
-	// Field is "cron" for the expression as a whole, "seconds", "minutes",
-	// "hours", "day of month", "month", "day of week" or "year" for one field,
-	// or "timeZone", "gap", "overlap".
-	Field string
-	// Value is the text of Field, cut off when long.
-	Value string
-	// Problem is what is wrong with Value.
-	Problem string
-	// Fix is what to write instead; it may be empty.
-	Fix string
-}
+// Names of the fields of a Config in errors: those of the registry.
+const (
+	cronField    = "cron"
+	zoneField    = "timeZone"
+	gapField     = "gap"
+	overlapField = "overlap"
+)
 
-func (e *ParseError) Error() string {
-	s := e.Field + ": " + e.Problem
-	if e.Fix != "" {
-		s += "; " + e.Fix
+// fault is an error of a field of Config. fix, which may be empty, says what to write.
+func fault(name, problem, fix string) error {
+	if fix != "" {
+		problem += "; " + fix
 	}
-	return s
+	return &wrong.Error{Field: name, Problem: problem}
 }
 
-func fault(field, value, problem, fix string) *ParseError {
-	return &ParseError{Field: field, Value: clip(value), Problem: problem, Fix: fix}
-}
-
-func faultf(field, value, fix, format string, args ...any) *ParseError {
-	return fault(field, value, fmt.Sprintf(format, args...), fix)
+func faultf(name, fix, format string, args ...any) error {
+	return fault(name, fmt.Sprintf(format, args...), fix)
 }
 
 // maxShown bounds the user's text in a message, in bytes.

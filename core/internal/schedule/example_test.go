@@ -18,7 +18,7 @@ func Example() {
 	// Output: 2026-03-30 02:30:00 +0200 CEST true
 }
 
-func ExampleParseError() {
+func ExampleParse_error() {
 	_, err := schedule.Parse(schedule.Config{Expr: "0 9 * * 1-5"})
 	fmt.Println(err)
 	// Output: cron: has 5 fields, Quartz has 6, seconds first, or 7 with the year; write 0 0 9 ? * MON-FRI

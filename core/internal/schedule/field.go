@@ -51,11 +51,11 @@ func (f *field) parse(text string, d *days, add func(int)) error {
 	}
 	for part := range strings.SplitSeq(strings.ToUpper(text), ",") {
 		if part == "" {
-			return f.fault(text, "an entry of the list is empty")
+			return f.fault("an entry of the list is empty")
 		}
-		done, err := f.parseSpecial(part, text, d)
+		done, err := f.parseSpecial(part, d)
 		if err == nil && !done {
-			err = f.parsePlain(part, text, add)
+			err = f.parsePlain(part, add)
 		}
 		if err != nil {
 			return err
@@ -64,31 +64,31 @@ func (f *field) parse(text string, d *days, add func(int)) error {
 	return nil
 }
 
-// fault says what is wrong with text, which is this field.
-func (f *field) fault(text, format string, args ...any) error {
-	return faultf(f.name, text, "may hold "+f.holds, "%s", fmt.Sprintf(format, args...))
+// fault says what is wrong with this field of an expression.
+func (f *field) fault(format string, args ...any) error {
+	return faultf(cronField, "may hold "+f.holds, "%s: %s", f.name, fmt.Sprintf(format, args...))
 }
 
 // parsePlain reads [*|a|a-b][/step].
-func (f *field) parsePlain(part, text string, add func(int)) error {
+func (f *field) parsePlain(part string, add func(int)) error {
 	base, stepText, stepped := strings.Cut(part, "/")
 	step := 1
 	if stepped {
 		var ok bool
 		if step, ok = number(stepText); !ok || step > f.step {
-			return f.fault(text, "step %s is not in 1-%d", shown(stepText), f.step)
+			return f.fault("step %s is not in 1-%d", shown(stepText), f.step)
 		}
 	}
 	lowText, highText, ranged := strings.Cut(base, "-")
 	low, high := f.min, f.max
 	if base != "*" && (base != "" || !stepped) {
 		var err error
-		if low, err = f.value(lowText, text); err != nil {
+		if low, err = f.value(lowText); err != nil {
 			return err
 		}
 		switch {
 		case ranged:
-			if high, err = f.value(highText, text); err != nil {
+			if high, err = f.value(highText); err != nil {
 				return err
 			}
 		case !stepped || step == 0:
@@ -97,18 +97,18 @@ func (f *field) parsePlain(part, text string, add func(int)) error {
 	}
 	if step == 0 {
 		if ranged {
-			return f.fault(text, "step 0 of a range means nothing")
+			return f.fault("step 0 of a range means nothing")
 		}
 		step = 1
 	}
-	return f.addRange(low, high, step, text, add)
+	return f.addRange(low, high, step, add)
 }
 
 // addRange wraps around where the end lies before the start: 22-2 is 22, 23, 0, 1, 2.
-func (f *field) addRange(low, high, step int, text string, add func(int)) error {
+func (f *field) addRange(low, high, step int, add func(int)) error {
 	if high < low {
 		if f.index == year {
-			return f.fault(text, "%d-%d ends before it starts", low, high)
+			return f.fault("%d-%d ends before it starts", low, high)
 		}
 		high += f.max - f.min + 1
 	}
@@ -119,7 +119,7 @@ func (f *field) addRange(low, high, step int, text string, add func(int)) error 
 }
 
 // value reads a number within bounds or a name.
-func (f *field) value(s, text string) (int, error) {
+func (f *field) value(s string) (int, error) {
 	for i, name := range f.names {
 		if s == name {
 			return f.min + i, nil
@@ -127,31 +127,31 @@ func (f *field) value(s, text string) (int, error) {
 	}
 	v, ok := number(s)
 	if !ok || v < f.min || v > f.max {
-		return 0, f.fault(text, "%s is not in %d-%d", shown(s), f.min, f.max)
+		return 0, f.fault("%s is not in %d-%d", shown(s), f.min, f.max)
 	}
 	return v, nil
 }
 
 // parseSpecial reads L, L-n, LW, L-nW and nW of the month, L, dL and d#n of the
 // week. done is false for anything else.
-func (f *field) parseSpecial(part, text string, d *days) (done bool, err error) {
+func (f *field) parseSpecial(part string, d *days) (done bool, err error) {
 	switch f.index {
 	case dayOfMonth:
-		return f.parseMonthDay(part, text, d)
+		return f.parseMonthDay(part, d)
 	case dayOfWeek:
-		return f.parseWeekDay(part, text, d)
+		return f.parseWeekDay(part, d)
 	}
 	return false, nil
 }
 
-func (f *field) parseMonthDay(part, text string, d *days) (bool, error) {
+func (f *field) parseMonthDay(part string, d *days) (bool, error) {
 	if rest, last := strings.CutPrefix(part, "L"); last {
 		rest, weekday := strings.CutSuffix(rest, "W")
 		before := 0
 		if rest != "" {
 			var ok bool
 			if before, ok = number(strings.TrimPrefix(rest, "-")); !ok || rest[0] != '-' || before > 30 {
-				return false, f.fault(text, "%s is not L, LW, or L-n with n in 0-30", shown(part))
+				return false, f.fault("%s is not L, LW, or L-n with n in 0-30", shown(part))
 			}
 		}
 		if weekday {
@@ -167,19 +167,19 @@ func (f *field) parseMonthDay(part, text string, d *days) (bool, error) {
 	}
 	v, ok := number(s)
 	if !ok || v < f.min || v > f.max {
-		return false, f.fault(text, "%s before W is not one day of 1-31", shown(s))
+		return false, f.fault("%s before W is not one day of 1-31", shown(s))
 	}
 	d.nearest |= 1 << v
 	return true, nil
 }
 
-func (f *field) parseWeekDay(part, text string, d *days) (bool, error) {
+func (f *field) parseWeekDay(part string, d *days) (bool, error) {
 	if part == "L" {
 		d.dow |= 1 << 6 // Quartz: a lone L is 7, every Saturday
 		return true, nil
 	}
 	if s, last := strings.CutSuffix(part, "L"); last {
-		v, err := f.value(s, text)
+		v, err := f.value(s)
 		if err == nil {
 			d.lastDow |= 1 << (v - 1)
 		}
@@ -191,9 +191,9 @@ func (f *field) parseWeekDay(part, text string, d *days) (bool, error) {
 	}
 	n, ok := number(nthText)
 	if !ok || n < 1 || n > 5 {
-		return true, f.fault(text, "%s after # is not in 1-5", shown(nthText))
+		return true, f.fault("%s after # is not in 1-5", shown(nthText))
 	}
-	v, err := f.value(s, text)
+	v, err := f.value(s)
 	if err == nil {
 		d.nth[n-1] |= 1 << (v - 1)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	wrong "github.com/elasticron/elasticron/internal/field"
 )
 
 // Whatever the text: no panic, an error of one line, or a schedule that moves
@@ -42,9 +44,9 @@ func FuzzParse(f *testing.F) {
 }
 
 func checkError(t *testing.T, err error) {
-	var parseErr *ParseError
+	var parseErr *wrong.Error
 	if !errors.As(err, &parseErr) || parseErr.Field == "" || parseErr.Problem == "" {
-		t.Fatalf("not a ParseError with field and problem: %v", err)
+		t.Fatalf("not a *field.Error with field and problem: %v", err)
 	}
 	if strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) || len(err.Error()) > 1500 {
 		t.Fatalf("not one short line: %q", err)

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -36,15 +37,18 @@ func parsePlan(text string, gap Gap, overlap Overlap) (plan, error) {
 func checkText(text string) error {
 	switch {
 	case text == "":
-		return fault("cron", text, "is empty", "write for example 0/5 * * * * ? or @every 90s")
+		return fault(cronField, "is empty", "write for example 0/5 * * * * ? or @every 90s")
 	case len(text) > maxExpr:
-		return faultf("cron", text, "", "is %d bytes long, at most %d fit", len(text), maxExpr)
+		return faultf(cronField, "", "is %d bytes long, at most %d fit", len(text), maxExpr)
 	case strings.HasPrefix(text, "TZ="), strings.HasPrefix(text, "CRON_TZ="):
-		return fault("cron", text, "an expression has no zone of its own", "give the zone in timeZone")
+		return fault(cronField, "an expression has no zone of its own", "give the zone as the time zone")
 	}
 	for _, r := range text {
+		if r > '\uff00' && r <= '\uff5e' { // the full-width forms of ! to ~
+			return faultf(cronField, fmt.Sprintf("write %q", r-'\uff01'+'!'), "holds the full-width character %q", r)
+		}
 		if r >= utf8.RuneSelf {
-			return faultf("cron", text, "write plain ASCII", "holds the character %+q", r)
+			return faultf(cronField, "write plain ASCII", "holds the character %+q", r)
 		}
 	}
 	return nil
@@ -63,9 +67,9 @@ func parseDescriptor(words []string, gap Gap, overlap Overlap) (plan, error) {
 	expanded, known := descriptors[word]
 	switch {
 	case !known:
-		return nil, faultf("cron", words[0], descriptorFix, "%s is not known", quote(words[0]))
+		return nil, faultf(cronField, descriptorFix, "%s is not known", quote(words[0]))
 	case rest != "":
-		return nil, faultf("cron", word+" "+rest, descriptorFix, "nothing may follow %s", word)
+		return nil, faultf(cronField, descriptorFix, "nothing may follow %s", word)
 	}
 	return parseCron(strings.Fields(expanded), gap, overlap)
 }
@@ -110,17 +114,16 @@ func compile(words []string) (clock, error) {
 }
 
 func checkCount(words []string) error {
-	text := strings.Join(words, " ")
 	const want = "Quartz has 6, seconds first, or 7 with the year"
 	switch n := len(words); n {
 	case 6, 7:
 		return nil
 	case 5:
-		return faultf("cron", text, suggest(words), "has 5 fields, %s", want)
+		return faultf(cronField, suggest(words), "has 5 fields, %s", want)
 	case 1:
-		return faultf("cron", text, "write for example 0/5 * * * * ?", "has 1 field, %s", want)
+		return faultf(cronField, "write for example 0/5 * * * * ?", "has 1 field, %s", want)
 	default:
-		return faultf("cron", text, "no space belongs inside a field", "has %d fields, %s", n, want)
+		return faultf(cronField, "no space belongs inside a field", "has %d fields, %s", n, want)
 	}
 }
 
@@ -161,18 +164,18 @@ func fromCrontab(dow string) string {
 // checkDays requires ? in exactly one of the day fields, as Quartz does.
 func checkDays(words []string) error {
 	dom, dow := words[dayOfMonth], words[dayOfWeek]
-	const name, fix = "day of week", "write ? in one of them"
+	const fix = "write ? in one of them"
 	switch {
 	case dom == "?" && dow == "?":
-		return fault(name, dow, "? stands in day of month already", "write * in one of them")
+		return fault(cronField, "day of week: ? stands in day of month already", "write * in one of them")
 	case dom == "?" || dow == "?":
 		return nil
 	case strings.Contains(dom, "?"):
-		return fault("day of month", dom, "? must stand alone", "")
+		return fault(cronField, "day of month: ? must stand alone", "")
 	case strings.Contains(dow, "?"):
-		return fault(name, dow, "? must stand alone", "")
+		return fault(cronField, "day of week: ? must stand alone", "")
 	case dom != "*" && dow != "*":
-		return fault(name, dow, "day of month and day of week cannot be combined", fix+"; if both are meant, make two jobs")
+		return fault(cronField, "day of week: day of month and day of week cannot be combined", fix+"; if both are meant, make two jobs")
 	}
 	fixed := slices.Clone(words)
 	if dow == "*" {
@@ -180,9 +183,9 @@ func checkDays(words []string) error {
 	} else {
 		fixed[dayOfMonth] = "?"
 	}
-	const problem = "one of day of month and day of week must be ?"
+	const problem = "day of week: one of day of month and day of week must be ?"
 	if _, err := compile(fixed); err != nil {
-		return fault(name, dow, problem, fix)
+		return fault(cronField, problem, fix)
 	}
-	return fault(name, dow, problem, "write "+strings.Join(fixed, " "))
+	return fault(cronField, problem, "write "+strings.Join(fixed, " "))
 }

@@ -45,14 +45,14 @@ func (d delay) next(_ *zone, after time.Time) (time.Time, bool) {
 func parseDuration(word, text string) (time.Duration, error) {
 	const fix = "write for example 500ms, 90s, 5m or 1h30m"
 	if text == "" {
-		return 0, fault("cron", word, word+" needs a duration", fix)
+		return 0, fault(cronField, word+" needs a duration", fix)
 	}
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, faultf("cron", word+" "+text, fix+"; a day is 24h", "%s %s is not a duration", word, quote(text))
+		return 0, faultf(cronField, fix+"; a day is 24h", "%s %s is not a duration", word, quote(text))
 	case d < shortest || d > longest:
-		return 0, faultf("cron", word+" "+text, fix, "%s %s is not in 10ms-87600h", word, clip(text))
+		return 0, faultf(cronField, fix, "%s %s is not in 10ms-87600h", word, clip(text))
 	}
 	return d, nil
 }

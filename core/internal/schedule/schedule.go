@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"strconv"
 	"strings"
 	"time"
 )
@@ -58,7 +57,7 @@ type plan interface {
 	next(z *zone, after time.Time) (time.Time, bool)
 }
 
-// Parse compiles c. Its error is a *ParseError. An expression that is well formed
+// Parse compiles c. Its error is a *field.Error. An expression that is well formed
 // but never fires, such as one for 30 February, is accepted: Next says so.
 func Parse(c Config) (*Schedule, error) {
 	z, err := parseZone(c.Zone)
@@ -66,10 +65,10 @@ func Parse(c Config) (*Schedule, error) {
 		return nil, err
 	}
 	if c.Gap > SkipGap {
-		return nil, faultf("gap", strconv.Itoa(int(c.Gap)), "", "%d is neither RunAfterGap nor SkipGap", c.Gap)
+		return nil, faultf(gapField, "", "%d is neither RunAfterGap nor SkipGap", c.Gap)
 	}
 	if c.Overlap > Both {
-		return nil, faultf("overlap", strconv.Itoa(int(c.Overlap)), "", "%d is neither FirstOnly nor Both", c.Overlap)
+		return nil, faultf(overlapField, "", "%d is neither FirstOnly nor Both", c.Overlap)
 	}
 	text := strings.TrimSpace(c.Expr)
 	p, err := parsePlan(text, c.Gap, c.Overlap)
@@ -130,3 +129,9 @@ func (s *Schedule) String() string { return s.text }
 
 // Location returns the zone in which the expression is read; never nil.
 func (s *Schedule) Location() *time.Location { return s.zone.loc }
+
+// ReadsClock reports whether the schedule depends on the zone: rates and delays do not.
+func (s *Schedule) ReadsClock() bool {
+	_, ok := s.plan.(*cronPlan)
+	return ok
+}

@@ -71,7 +71,7 @@ func parseZone(name string) (*zone, error) {
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, faultf("timeZone", name, zoneFix, "%s is not a known time zone", quote(name))
+		return nil, faultf(zoneField, zoneFix, "%s is not a known time zone", quote(name))
 	}
 	known, _ := zones.LoadOrStore(name, &zone{loc: loc})
 	z, _ := known.(*zone)
@@ -96,7 +96,7 @@ func parseOffset(name string) (*zone, error) {
 		okM = okM && len(minutes) == 2
 	}
 	if !okH || !okM || len(hours) > 2 || h > 23 || m > 59 {
-		return nil, faultf("timeZone", name, "write GMT+8, GMT-03:30 or GMT+0530, up to 23:59, or an IANA name such as Asia/Shanghai",
+		return nil, faultf(zoneField, "write GMT+8, GMT-03:30 or GMT+0530, up to 23:59, or an IANA name such as Asia/Shanghai",
 			"%s is not an offset", quote(name))
 	}
 	seconds := h*3600 + m*60

@@ -1,36 +1,13 @@
 package sharding
 
 import (
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/elasticron/elasticron/core/internal/ledger"
-	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/core/internal/failpoint"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 )
-
-// A Member is an instance with a ledger.
-type Member struct {
-	ID string
-	// Live: its life exists. Eligible: it may own items.
-	Live, Eligible bool
-	Ledger         *ledger.Ledger
-	Version        registry.Version
-}
-
-// A View is all that the plan depends on.
-type View struct {
-	// Total is the sharding total count that is wanted.
-	Total int
-	// Members are all that have a ledger, in any order.
-	Members []Member
-	// Up is since when the job has had a live instance without a break: fires
-	// before it were due to nobody.
-	Up time.Time
-	// Assign maps the eligible ids to items; previous is what all ids own now, the
-	// dead and the disabled included.
-	Assign func(ids []string, total int, previous map[string][]int) map[string][]int
-}
 
 // A Move is one item's change of owner; "" is nobody.
 type Move struct {
@@ -40,217 +17,227 @@ type Move struct {
 
 // A Plan is the difference between what is and what should be.
 type Plan struct {
+	// Base is what must be written as the base, nil when it stays. A new epoch is
+	// written before anything else, and alone.
+	Base *layout.Base
 	// Moves are the items that change owner, by item.
 	Moves []Move
-	// Waiting are the items that must end first, in the Leaving state.
+	// Waiting are the items that must end first.
 	Waiting []int
-	// Orphans are items that move and ran when their owner died, with the fire
-	// that was cut.
-	Orphans map[int]time.Time
-	// Cold are items that move from dead owners: their fires from the given
-	// instant up to View.Up were due to nobody.
-	Cold map[int]time.Time
+	// Held are the ids whose ledgers will change before the plan can go on.
+	Held []string
 	// Drop are the ids of dead members whose ledgers are empty after the moves.
 	Drop []string
+	// Nudge are the ids of live members whose ledgers are missing: they must be told.
+	Nudge []string
+	// Lost are items that stood in no ledger though the epoch was assigned: what ran
+	// of them is not known any more.
+	Lost []int
 
-	total   int
-	up      time.Time
+	view    View
+	last    bool // Base goes with the last step
 	before  map[string]Member
 	after   map[string]*ledger.Ledger
 	records map[int]ledger.Item
-	former  map[int]string // who owned the items of the same numbers under other totals
 }
-
-// Empty reports whether there is nothing to write.
-func (p *Plan) Empty() bool { return len(p.changed()) == 0 && len(p.Drop) == 0 }
 
 // Derive compares what is with what should be.
 func Derive(v View) *Plan {
-	p := &Plan{
-		total: v.Total, up: v.Up, Orphans: map[int]time.Time{}, Cold: map[int]time.Time{},
-		before: map[string]Member{}, after: map[string]*ledger.Ledger{}, records: map[int]ledger.Item{},
-	}
+	p := &Plan{view: v, before: map[string]Member{}, after: map[string]*ledger.Ledger{}, records: map[int]ledger.Item{}}
 	for _, m := range v.Members {
 		p.before[m.ID] = m
-		p.after[m.ID] = m.Ledger.Clone()
+		switch {
+		case m.Ledger != nil:
+			p.after[m.ID] = m.Ledger.Clone()
+		case m.State == Alive:
+			p.Nudge = append(p.Nudge, m.ID)
+		}
 	}
-	owners := p.takeStock(v)
-	ids := eligible(v)
+	slices.Sort(p.Nudge)
 	switch {
-	case len(ids) == 0: // nobody to give anything to: all stays
-	case p.holdOthers(v):
+	case p.repair():
+	case p.unfinished():
+		p.finish()
+	case v.Base.To != v.Total && p.untouched():
+		b := *v.Base
+		b.To = v.Total
+		p.Base = &b // nobody has had an item of this epoch: it is another total's
+	case v.Base.To != v.Total && v.Base.Assigned:
+		p.hold()
 	default:
-		p.assign(v, ids, owners)
+		p.assign()
 	}
-	p.dropDead(v)
+	p.dropDead()
 	slices.SortFunc(p.Moves, func(a, b Move) int { return a.Item - b.Item })
 	slices.Sort(p.Waiting)
 	p.Waiting = slices.Compact(p.Waiting)
+	slices.Sort(p.Held)
 	return p
 }
 
-func eligible(v View) []string {
-	var ids []string
-	for _, m := range v.Members {
-		if m.Live && m.Eligible {
-			ids = append(ids, m.ID)
-		}
-	}
-	slices.Sort(ids)
-	return ids
+func (p *Plan) repair() bool {
+	p.Base = p.view.repair()
+	return p.Base != nil
 }
 
-// holdOthers makes the living let go of items of another total. It reports
-// whether one of them still runs, so that nothing may be assigned yet.
-func (p *Plan) holdOthers(v View) bool {
-	for _, m := range v.Members {
-		if !m.Live || m.Ledger.Total == v.Total {
+// unfinished reports whether items of an epoch before stand in ledgers.
+func (p *Plan) unfinished() bool {
+	return slices.ContainsFunc(p.view.Members, func(m Member) bool { return m.holdsBefore(p.view.Base.Epoch) })
+}
+
+// untouched reports whether no item of the epoch in force has been given to anybody.
+func (p *Plan) untouched() bool {
+	return !p.view.Base.Assigned && !slices.ContainsFunc(p.view.Members, func(m Member) bool {
+		return m.Ledger == nil || m.Ledger.Len() > 0
+	})
+}
+
+// hold makes every owner begin nothing more, and starts the next epoch when all do so.
+func (p *Plan) hold() {
+	all := len(p.Nudge) == 0
+	for _, m := range p.view.Members {
+		if m.Ledger == nil || m.Ledger.Len() == 0 || m.State == Dead {
 			continue
 		}
-		for n, it := range m.Ledger.Items {
-			if it.Running() {
-				p.Waiting = append(p.Waiting, n)
+		if m.State == Astray {
+			all = false
+			continue
+		}
+		p.after[m.ID].Held = true
+		p.Held = append(p.Held, m.ID)
+		if !m.Ledger.Held || (p.view.Delayed && m.Ledger.Running() > 0) {
+			all = false
+		}
+		p.await(m.Ledger)
+	}
+	if all || failpoint.Mutant(failpoint.BaseEarly) {
+		b := p.view.Base
+		p.Base = &layout.Base{Epoch: b.Epoch + 1, From: b.To, To: p.view.Total, Through: p.view.end()}
+	}
+}
+
+// await notes what runs.
+func (p *Plan) await(l *ledger.Ledger) {
+	if l.Running() == 0 {
+		return
+	}
+	for n, rec := range l.All() {
+		if rec.Running() {
+			p.Waiting = append(p.Waiting, n)
+		}
+	}
+}
+
+// finish has the owners of the epoch before run what they owe of it, and assigns the
+// items of the dead to others for that. When nothing is owed any more the next begins.
+func (p *Plan) finish() {
+	owed := len(p.Nudge) > 0
+	for _, m := range p.view.Members {
+		if m.State == Dead || !m.holdsBefore(p.view.Base.Epoch) {
+			continue
+		}
+		if m.State == Astray {
+			owed = true
+			continue
+		}
+		p.until(m.ID)
+		if p.owes(m.Ledger) {
+			owed = true
+			p.Held = append(p.Held, m.ID)
+		}
+		p.await(m.Ledger)
+	}
+	ids := p.view.eligible()
+	next := 0
+	for _, m := range p.view.Members {
+		if m.State != Dead || !m.holdsBefore(p.view.Base.Epoch) {
+			continue
+		}
+		for n, rec := range m.Ledger.All() {
+			rec = bury(m.ID, rec)
+			if p.done(rec) {
+				p.after[m.ID].Delete(n)
+				continue
+			}
+			owed = true
+			if len(ids) > 0 {
+				p.bequeath(n, rec, m, ids[next%len(ids)])
+				next++
 			}
 		}
 	}
-	if len(p.Waiting) == 0 {
+	if !owed {
+		p.assign()
+	}
+}
+
+// until tells an owner up to where the epoch goes that ends.
+func (p *Plan) until(id string) {
+	p.after[id].Held, p.after[id].Until = true, p.view.Base.Through
+}
+
+// bequeath gives an item of a dead owner to somebody for the rest of its epoch.
+func (p *Plan) bequeath(n int, rec ledger.Item, from Member, to string) {
+	l := p.after[to]
+	if l.Len() == 0 {
+		l = ledger.New(from.Ledger.Epoch, from.Ledger.Total)
+		l.Seq = p.after[to].Seq
+		p.after[to] = l
+	}
+	if l.Epoch != from.Ledger.Epoch {
+		return // it owes an epoch of its own first
+	}
+	p.until(to)
+	l.Set(n, rec)
+	p.after[from.ID].Delete(n)
+	p.Moves = append(p.Moves, Move{Item: n, From: from.ID, To: to})
+}
+
+func (p *Plan) owes(l *ledger.Ledger) bool {
+	for _, rec := range l.All() {
+		if !p.done(rec) {
+			return true
+		}
+	}
+	return false
+}
+
+// done reports whether an item has accounted for the epoch that ends.
+func (p *Plan) done(rec ledger.Item) bool {
+	if rec.Running() || rec.Told != (ledger.Told{}) {
 		return false
 	}
-	for _, m := range v.Members {
-		if m.Live && m.Ledger.Total != v.Total {
-			for n, it := range m.Ledger.Items {
-				it.Leaving = true
-				p.after[m.ID].Items[n] = it
-			}
-		}
-	}
-	return true
+	return p.view.Delayed || !rec.Through.Before(p.view.Base.Through)
 }
 
-// assign gives every item to whom it should belong, as far as it can move now.
-func (p *Plan) assign(v View, ids []string, owners map[int]string) {
-	for id, m := range p.before {
-		if m.Ledger.Total != v.Total {
-			p.after[id] = ledger.New(v.Total)
-		}
+// bury returns the record that a dead owner's item goes on with: what ran is cut.
+func bury(id string, rec ledger.Item) ledger.Item {
+	if rec.Running() {
+		rec.Told = rec.Told.With(ledger.Note{Due: rec.Run, Instance: id})
 	}
-	p.dropCopies(v, owners)
-	p.former = former(v)
-	wanted, assigned := map[int]string{}, v.Assign(ids, v.Total, p.previous(owners))
-	for _, id := range ids { // whoever else a strategy names gets nothing
-		for _, n := range assigned[id] {
-			wanted[n] = id
-		}
-	}
-	for n := range v.Total {
-		p.place(n, owners, wanted[n])
-	}
+	rec.Run, rec.Leaving = time.Time{}, false
+	return rec
 }
 
-// previous is who owns what, the dead included: one of them may be back under a
-// new id.
-func (p *Plan) previous(owners map[int]string) map[string][]int {
-	previous := map[string][]int{}
-	for n, id := range owners {
-		previous[id] = append(previous[id], n)
-	}
-	for id := range previous {
-		slices.Sort(previous[id])
-	}
-	return previous
-}
-
-// dropCopies takes items out of ledgers that should not hold them. A copy that
-// runs is waited for.
-func (p *Plan) dropCopies(v View, owners map[int]string) {
-	for _, m := range v.Members {
-		if m.Ledger.Total != v.Total {
-			continue
-		}
-		for n, it := range m.Ledger.Items {
-			switch {
-			case owners[n] == m.ID:
-			case m.Live && it.Running():
-				p.Waiting = append(p.Waiting, n)
-				it.Leaving = true
-				p.after[m.ID].Items[n] = it
-			default:
-				delete(p.after[m.ID].Items, n)
-			}
-		}
-	}
-}
-
-func former(v View) map[int]string {
-	owners := map[int]string{}
-	for _, m := range v.Members {
-		if m.Ledger.Total == v.Total {
-			continue
-		}
-		for n := range m.Ledger.Items {
-			if id, twice := owners[n]; !twice || m.ID < id {
-				owners[n] = m.ID
-			}
-		}
-	}
-	return owners
-}
-
-// place moves item n to the id that should own it, or makes it leave.
-func (p *Plan) place(n int, owners map[int]string, to string) {
-	from, owned := owners[n]
-	rec := p.records[n]
-	live := owned && p.before[from].Live
-	switch {
-	case to == "" || (live && from == to):
-		if live && rec.Leaving {
-			rec.Leaving = false
-			p.after[from].Items[n] = rec
-		}
-	case live && rec.Running():
-		p.Waiting = append(p.Waiting, n)
-		rec.Leaving = true
-		p.after[from].Items[n] = rec
-	default:
-		if !owned {
-			from = p.former[n]
-		} else {
-			delete(p.after[from].Items, n)
-			if !live {
-				p.mourn(n, p.before[from].Ledger.Items[n])
-			}
-		}
-		rec.Leaving = false
-		p.after[to].Items[n] = rec
-		p.Moves = append(p.Moves, Move{Item: n, From: from, To: to})
-	}
-}
-
-func (p *Plan) dropDead(v View) {
-	for _, m := range v.Members {
-		if !m.Live && len(p.after[m.ID].Items) == 0 {
+func (p *Plan) dropDead() {
+	for _, m := range p.view.Members {
+		if m.State == Dead && m.Ledger != nil && p.after[m.ID].Len() == 0 {
 			p.Drop = append(p.Drop, m.ID)
 		}
 	}
 	slices.Sort(p.Drop)
 }
 
-// changed returns the ids, dead ones excepted that are dropped, whose ledgers differ.
+// changed returns the ids whose ledgers differ, sorted. Who owns nothing need not know
+// the epoch.
 func (p *Plan) changed() []string {
 	var ids []string
 	for id, l := range p.after {
 		was := p.before[id].Ledger
-		if len(l.Items)+len(was.Items) == 0 {
-			continue // who owns nothing need not know the total
-		}
-		if l.Total != was.Total || !maps.EqualFunc(l.Items, was.Items, same) {
+		if l.Len()+was.Len() > 0 && !l.Equal(was) {
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-func same(a, b ledger.Item) bool {
-	return a.Through.Equal(b.Through) && a.Run.Equal(b.Run) && a.Leaving == b.Leaving
 }

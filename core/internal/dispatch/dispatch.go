@@ -1,0 +1,166 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/elasticron/elasticron/core/event"
+)
+
+// Config says who is told. The zero value tells the default logger of warnings and errors.
+type Config struct {
+	// Listeners are called in this order.
+	Listeners []func(event.Event)
+	// Log gets a record of every event, at its level. nil is slog.Default(), as it is
+	// when something is told, which gets warnings and errors alone.
+	Log *slog.Logger
+	// Silent leaves the log out.
+	Silent bool
+	// Stack is the stack of an error that was a panic, or nil.
+	Stack func(error) []byte
+}
+
+// A Dispatcher tells events. New makes it.
+type Dispatcher struct {
+	cfg  Config
+	wake chan struct{} // holds one token when something is to do
+	done chan struct{}
+
+	mu     sync.Mutex
+	queue  []event.Event
+	closed bool
+
+	// Of the goroutine: what it has taken from the queue, and how far it is.
+	batch   []event.Event
+	told    int // of batch
+	heard   int // listeners that have heard of batch[told]
+	leaving bool
+}
+
+// New starts a Dispatcher, which Close ends.
+func New(cfg Config) *Dispatcher {
+	d := &Dispatcher{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	go d.run()
+	return d
+}
+
+// Emit tells an event, later. After Close it is dropped.
+func Emit[E event.Event](d *Dispatcher, e E) {
+	if len(d.cfg.Listeners) == 0 && !d.logs(levelOf(e)) {
+		return
+	}
+	d.mu.Lock()
+	if !d.closed {
+		d.queue = append(d.queue, e)
+	}
+	d.mu.Unlock()
+	d.nudge()
+}
+
+// Wants reports whether events of a level are told to anybody. The zero value of an
+// event will do; of types whose level depends on the value, it is the lowest.
+func Wants[E event.Event](d *Dispatcher, e E) bool {
+	return len(d.cfg.Listeners) > 0 || d.logs(levelOf(e))
+}
+
+// logs reports whether the log takes records of a level.
+func (d *Dispatcher) logs(level slog.Level) bool {
+	return !d.cfg.Silent && (d.cfg.Log != nil || level >= slog.LevelWarn) && d.log().Enabled(context.Background(), level)
+}
+
+func (d *Dispatcher) log() *slog.Logger {
+	if d.cfg.Log != nil {
+		return d.cfg.Log
+	}
+	return slog.Default() //nolint:forbidigo // it is for those who gave no logger
+}
+
+func (d *Dispatcher) nudge() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close tells what was emitted before, and joins the goroutine. It may be called again.
+func (d *Dispatcher) Close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.nudge()
+	<-d.done
+}
+
+func (d *Dispatcher) run() {
+	defer func() {
+		if d.leaving {
+			close(d.done)
+			return
+		}
+		// A listener ended this goroutine, as testing.T.FailNow does; another goes on.
+		d.blame("ended its goroutine", nil)
+		go d.run()
+	}()
+	for {
+		d.tell()
+		d.mu.Lock()
+		d.batch, d.queue = d.queue, nil
+		d.leaving = d.closed && len(d.batch) == 0
+		d.mu.Unlock()
+		switch {
+		case d.leaving:
+			return
+		case len(d.batch) == 0:
+			<-d.wake
+		}
+	}
+}
+
+// tell tells what is left of the batch.
+func (d *Dispatcher) tell() {
+	for ; d.told < len(d.batch); d.told++ {
+		e := d.batch[d.told]
+		for d.heard < len(d.cfg.Listeners) {
+			d.heard++
+			d.call(d.cfg.Listeners[d.heard-1], e)
+		}
+		d.heard = 0
+		d.write(e)
+	}
+	d.batch, d.told = nil, 0
+}
+
+// call calls a listener and outlives its panic.
+func (d *Dispatcher) call(listener func(event.Event), e event.Event) {
+	defer func() {
+		if v := recover(); v != nil {
+			d.blame(fmt.Sprintf("panicked: %v", v), debug.Stack())
+		}
+	}()
+	listener(e)
+}
+
+// blame logs what a listener did with the event in hand.
+func (d *Dispatcher) blame(what string, stack []byte) {
+	if !d.logs(slog.LevelError) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("event", fmt.Sprintf("%T", d.batch[d.told]))}
+	if stack != nil {
+		attrs = append(attrs, slog.String("stack", string(stack)))
+	}
+	d.log().LogAttrs(context.Background(), slog.LevelError, "a listener "+what, attrs...)
+}
+
+// write logs one event.
+func (d *Dispatcher) write(e event.Event) {
+	level := levelOf(e)
+	if !d.logs(level) {
+		return
+	}
+	text, attrs := d.record(e)
+	d.log().LogAttrs(context.Background(), level, text, attrs...)
+}

@@ -1,0 +1,22 @@
+// Package dispatch tells events: to listeners, one at a time and in order, and to a log.
+//
+//	d := dispatch.New(dispatch.Config{Listeners: listeners})
+//	defer d.Close()
+//	dispatch.Emit(d, event.Started{Job: "hello", Instance: id})
+//
+// It is the only place that decides how an event reads in a log. Emit never waits for a
+// listener or a log, and costs no allocation for an event that nobody wants: the type
+// decides before a value is kept. Who would have to gather what goes into an event asks
+// Wants first.
+//
+// # Concurrency
+//
+// Everything is safe for concurrent use. Listeners and the log are called on the one
+// goroutine of the Dispatcher, which New starts and Close joins. What a listener does
+// wrong is told as an error in the log: one that panics, or ends the goroutine
+// (runtime.Goexit), is called again with the next event.
+//
+// # Errors
+//
+// None: telling cannot fail.
+package dispatch

@@ -1,0 +1,149 @@
+package dispatch
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+)
+
+// levelOf decides by the type first, so that it costs nothing.
+func levelOf[E event.Event](e E) slog.Level {
+	switch e := any(e).(type) {
+	case event.FireBegun, event.FireEnded:
+		return slog.LevelDebug
+	case event.ItemEnded:
+		if e.Err != nil {
+			return slog.LevelError
+		}
+		return slog.LevelDebug
+	case event.ItemsSkipped:
+		if e.Reason == event.SkipDisabled {
+			return slog.LevelInfo
+		}
+		return slog.LevelWarn
+	case event.Stopped:
+		return stoppedLevel(e.Reason, e.Err)
+	case event.ConfigChanged:
+		if e.Adopted {
+			return slog.LevelWarn
+		}
+	case event.ItemCut, event.SessionLost, event.Warning:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+func stoppedLevel(why event.StopReason, err error) slog.Level {
+	switch {
+	case why == event.StopFailed || err != nil:
+		return slog.LevelError
+	case why == event.StopShutDown:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// record is how an event reads in a log.
+func (d *Dispatcher) record(e event.Event) (string, []slog.Attr) {
+	switch e := e.(type) {
+	case event.Started:
+		return "job started", []slog.Attr{job(e.Job), slog.String("instance", e.Instance)}
+	case event.Stopped:
+		attrs := []slog.Attr{job(e.Job)}
+		attrs = text(attrs, "instance", e.Instance)
+		attrs = text(attrs, "reason", string(e.Reason))
+		return "job stopped", failure(attrs, e.Err)
+	case event.LeaderChanged:
+		return "leader changed", []slog.Attr{job(e.Job), slog.String("leader", e.Leader), slog.Bool("self", e.Self)}
+	case event.Resharded:
+		return "resharded", []slog.Attr{
+			job(e.Job), slog.Int("epoch", e.Epoch), slog.Int("total", e.Total), slog.Int("moves", len(e.Moves)),
+			slog.Int("commits", e.Commits), slog.Duration("took", e.Took),
+		}
+	case event.ItemsChanged:
+		return "items changed", []slog.Attr{job(e.Job), slog.Any("items", e.Items), slog.Int("total", e.Total)}
+	case event.SessionLost:
+		return "session lost", failure(nil, e.Err)
+	case event.SessionRegained:
+		return "session regained", []slog.Attr{slog.String("session", e.Session), slog.Duration("outage", e.Outage)}
+	case event.Waiting:
+		if e.For == "" {
+			return "waits no more", text(nil, "job", e.Job)
+		}
+		return "waits", append(text(nil, "job", e.Job), slog.String("for", e.For))
+	case event.ConfigChanged:
+		return configText(e), []slog.Attr{job(e.Job)}
+	case event.Warning:
+		return e.Problem, failure(text(nil, "job", e.Job), e.Err)
+	}
+	return d.fireRecord(e)
+}
+
+// fireRecord is record of what happens to fires and items.
+func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
+	switch e := e.(type) {
+	case event.FireBegun:
+		return "fire begun", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("late", e.Late), slog.Bool("made up", e.MadeUp)}
+	case event.FireEnded:
+		return "fire ended", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Int("failed", e.Failed), slog.Duration("took", e.Took)}
+	case event.ItemEnded:
+		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.Duration("took", e.Took)}
+		if e.Err == nil {
+			return "item ended", attrs
+		}
+		attrs = failure(attrs, e.Err)
+		if d.cfg.Stack != nil {
+			attrs = text(attrs, "stack", string(d.cfg.Stack(e.Err)))
+		}
+		return "item failed", attrs
+	case event.ItemsSkipped:
+		attrs := []slog.Attr{job(e.Job), slog.Any("items", e.Items), due(e.Due), slog.Int("count", e.Count), slog.String("reason", string(e.Reason))}
+		return "items skipped", text(attrs, "detail", e.Detail)
+	case event.ItemCut:
+		return "item cut: its instance's life ended while it ran", []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("instance", e.Instance)}
+	}
+	return fmt.Sprintf("%T", e), nil
+}
+
+// configText says what took effect, and at start whose configuration won.
+func configText(e event.ConfigChanged) string {
+	list := make([]string, len(e.Changes))
+	for i, c := range e.Changes {
+		if c.Field == "Props" {
+			list[i] = "Props with other values: " + strings.Trim(c.Old+" → "+c.New, " →")
+			continue
+		}
+		list[i] = fmt.Sprintf("%s %q → %q", c.Field, c.Old, c.New)
+		if e.Adopted {
+			list[i] = fmt.Sprintf("%s %q → registry %q", c.Field, c.Old, c.New)
+		}
+	}
+	changes := strings.Join(list, ", ")
+	if e.Adopted {
+		return "the registry's configuration differs from the one given to Add, and wins: " + changes +
+			"; set Overwrite to write yours, or change the registry's"
+	}
+	return "configuration changed: " + changes
+}
+
+func job(name string) slog.Attr { return slog.String("job", name) }
+
+func due(t time.Time) slog.Attr { return slog.Time("due", t) }
+
+// text adds a text that is not empty.
+func text(attrs []slog.Attr, key, value string) []slog.Attr {
+	if value == "" {
+		return attrs
+	}
+	return append(attrs, slog.String(key, value))
+}
+
+func failure(attrs []slog.Attr, err error) []slog.Attr {
+	if err == nil {
+		return attrs
+	}
+	return append(attrs, slog.Any("error", err))
+}

@@ -1,0 +1,167 @@
+package execution
+
+import (
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A batch is one commit that is being made, with what undoes it in the ledger.
+type batch struct {
+	entries []*entry
+	ops     []registry.Op
+	owner   []int // of each operation, the index of its entry; -1 for the fixed ones
+	undo    []former
+	seq     int64
+}
+
+type former struct {
+	item int
+	rec  ledger.Item
+}
+
+// next takes the entries of the next commit out of the queue; none when nothing is
+// ready. What is urgent goes first: it is due, and taken together a fire of S items
+// needs no more than twice the commits that S fit.
+func (r *Recorder) next() []*entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		return nil
+	}
+	if wait := time.Until(r.still); wait > 0 {
+		r.wake(wait, false)
+		return nil
+	}
+	room := r.cfg.Session.Limits().MaxOps - fixedOps
+	if r.lingers(room) {
+		return nil
+	}
+	var taken []*entry
+	seen := map[int]bool{}
+	var buf []registry.Op
+	for _, patient := range []bool{false, true} {
+		r.queue = slices.DeleteFunc(r.queue, func(e *entry) bool {
+			if e.Patient() != patient || seen[e.Item()] {
+				seen[e.Item()] = true // those behind it wait too
+				return false
+			}
+			seen[e.Item()] = true
+			buf = e.ops(buf[:0])
+			if len(buf) > room || (r.atMost > 0 && len(taken) == r.atMost) {
+				return false
+			}
+			room -= len(buf)
+			taken = append(taken, e)
+			return true
+		})
+		seen = forgetWaiting(seen, taken)
+	}
+	if len(r.queue) == 0 {
+		r.overdue = false
+	}
+	return taken
+}
+
+// forgetWaiting keeps the items that are in the batch.
+func forgetWaiting(seen map[int]bool, taken []*entry) map[int]bool {
+	clear(seen)
+	for _, e := range taken {
+		seen[e.Item()] = true
+	}
+	return seen
+}
+
+func (e *entry) ops(ops []registry.Op) []registry.Op {
+	from := len(ops)
+	ops = e.Ops(ops)
+	if e.erased {
+		ops = slices.DeleteFunc(ops, func(op registry.Op) bool { return op.Kind == registry.OpDelete })
+		from = min(from, len(ops))
+	}
+	return ops
+}
+
+// lingers reports whether what is queued shall wait for its neighbours: for a moment,
+// while items run whose ends may come.
+func (r *Recorder) lingers(room int) bool {
+	if r.overdue || len(r.queue) >= room || r.led.Running() <= len(r.queue) {
+		return false
+	}
+	for _, e := range r.queue {
+		if !e.Patient() {
+			return false
+		}
+	}
+	r.wake(linger, true)
+	return true
+}
+
+// compose applies entries to the ledger and makes their commit. What the record refuses
+// is returned, and so are the entries of items that the ledger does not hold.
+func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, strays []*entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b = &batch{ops: make([]registry.Op, fixedOps, fixedOps+2*len(entries)), owner: []int{-1, -1}}
+	for _, e := range entries {
+		rec, owned := r.led.Get(e.Item())
+		if !owned {
+			strays = append(strays, e)
+			continue
+		}
+		after := rec
+		if !e.Apply(&after, r.led) {
+			refused = append(refused, refusal{e.Change, ByRecord, rec, ""})
+			continue
+		}
+		b.undo = append(b.undo, former{e.Item(), rec})
+		r.led.Set(e.Item(), after)
+		b.ops = e.ops(b.ops)
+		for len(b.owner) < len(b.ops) {
+			b.owner = append(b.owner, len(b.entries))
+		}
+		b.entries = append(b.entries, e)
+	}
+	if len(b.entries) == 0 {
+		return b, refused, strays
+	}
+	r.led.Seq++
+	b.seq = r.led.Seq
+	b.ops[0] = registry.Check(r.place.Life, registry.AnyVersion)
+	b.ops[1] = registry.Set(r.place.Ledger, r.led.Encode(), r.version)
+	return b, refused, strays
+}
+
+// revert takes b out of the ledger again.
+func (r *Recorder) revert(b *batch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	revertIn(r.led, b)
+}
+
+func revertIn(l *ledger.Ledger, b *batch) {
+	for _, f := range b.undo {
+		l.Set(f.item, f.rec)
+	}
+	l.Seq = b.seq - 1
+}
+
+// neutral returns operations that move the ledger's version on without b.
+func (r *Recorder) neutral(b *batch) []registry.Op {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.led.Clone()
+	revertIn(l, b)
+	l.Seq = b.seq + 1
+	return []registry.Op{b.ops[0], registry.Set(r.place.Ledger, l.Encode(), r.version)}
+}
+
+// putBack returns entries to the front of the queue.
+func (r *Recorder) putBack(entries []*entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(slices.Clone(entries), r.queue...)
+	r.overdue = true
+}

@@ -1,0 +1,99 @@
+package firing
+
+import (
+	"time"
+
+	"github.com/elasticron/elasticron/core/internal/execution"
+	"github.com/elasticron/elasticron/core/internal/failpoint"
+	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A change is an action of the machine as the recorder takes it.
+type change struct {
+	items.Action
+	delayed  bool
+	stopping bool
+	running  string // the path of the running node
+	instance string
+	// Of an end:
+	epoch, total int
+	took         time.Duration
+	err          error
+}
+
+// Item implements execution.Change.
+func (c *change) Item() int { return c.Action.Item }
+
+// Patient implements execution.Change: ends wait for their neighbours.
+func (c *change) Patient() bool { return c.Kind == items.End }
+
+// Apply implements execution.Change.
+func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
+	switch c.Kind {
+	case items.Begin:
+		if !c.mayBegin(*rec, in) {
+			return false
+		}
+		rec.Through, rec.Run = later(rec.Through, c.Due, c.delayed), c.Due
+	case items.Record:
+		rec.Through, rec.Run = later(rec.Through, c.Due, true), c.Due
+	case items.End:
+		if rec.Run.Equal(c.Due) {
+			rec.Run = time.Time{}
+		}
+		rec.Through = later(rec.Through, c.Through, true)
+		if c.stopping && failpoint.Mutant(failpoint.BacklogDropped) {
+			rec.Through = later(rec.Through, time.Now(), true)
+		}
+	case items.GiveBack:
+		if rec.Run.Equal(c.Due) {
+			rec.Run, rec.Through = time.Time{}, c.Through
+		}
+	case items.Account:
+		if rec.Running() || (in.Held && in.Until.IsZero()) {
+			return false
+		}
+		rec.Through = later(rec.Through, c.Through, !c.Reset)
+	}
+	rec.Told = ledger.Told{}
+	return true
+}
+
+// mayBegin reports whether the record lets the fire begin.
+func (c *change) mayBegin(rec ledger.Item, in *ledger.Ledger) bool {
+	if held(rec, in, c.Due) {
+		return false
+	}
+	return !rec.Running() && (c.delayed || c.Due.After(rec.Through))
+}
+
+// held reports whether the leader lets the owner begin nothing, or not this fire.
+func held(rec ledger.Item, in *ledger.Ledger, due time.Time) bool {
+	if failpoint.Mutant(failpoint.HoldIgnored) {
+		return false
+	}
+	return rec.Leaving || (in.Held && (in.Until.IsZero() || due.After(in.Until)))
+}
+
+// later is b, or with keep the later of both.
+func later(a, b time.Time, keep bool) time.Time {
+	if keep && a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Ops implements execution.Change.
+func (c *change) Ops(ops []registry.Op) []registry.Op {
+	switch c.Kind {
+	case items.Begin, items.Record:
+		return append(ops, registry.CreateEphemeral(c.running, []byte(c.instance)))
+	case items.End, items.GiveBack:
+		return append(ops, registry.Delete(c.running, registry.AnyVersion))
+	}
+	return ops
+}
+
+var _ execution.Change = (*change)(nil)

@@ -1,0 +1,311 @@
+package firing
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/alarm"
+	"github.com/elasticron/elasticron/core/internal/execution"
+	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/core/internal/lane"
+	"github.com/elasticron/elasticron/core/internal/places"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A Run is what a function is told of its item.
+type Run struct {
+	Instance string
+	Epoch    int
+	Total    int
+	Item     int
+	Due      time.Time
+	Fence    registry.Revision
+}
+
+// Config is what a Firing works with.
+type Config struct {
+	Job     layout.Job
+	Session registry.Session
+	// Context is that of the runs; its cause is theirs.
+	Context context.Context
+	// Life is the context of the registry session's life.
+	Life context.Context
+	// Records runs the recorder.
+	Records *lane.Pool
+	Clock   *alarm.Clock
+	// Now is the wall clock.
+	Now    func() time.Time
+	Places *places.Places
+	// Call runs the job's function.
+	Call func(ctx context.Context, r Run) error
+	// Emit tells an event.
+	Emit func(event.Event)
+	// Watch has handle called with what a target shows, until Unwatch.
+	Watch   func(path string, scope registry.Scope, handle func(registry.Event))
+	Unwatch func(path string, scope registry.Scope)
+	// Gone is told that the registration has ended, from outside.
+	Gone func(error)
+	// Changed is told that a state has changed which somebody may wait for.
+	Changed func()
+	// Settings and Up are what the machine starts with.
+	Settings items.Settings
+	Up       time.Time
+}
+
+// A Firing belongs to one registration after another of one session.
+type Firing struct {
+	cfg   Config
+	rec   *execution.Recorder
+	alarm *alarm.Alarm
+
+	mu       sync.Mutex
+	id       string
+	machine  *items.Machine
+	stopping bool
+	seen     map[int]bool // item → disabled, while its target is not synced
+	watched  map[int]bool
+	fires    map[int64]*fire
+	next     time.Time
+	never    bool
+	lastFire time.Time
+	lastErr  error
+}
+
+// A fire collects the items of one due time that run here.
+type fire struct {
+	due     time.Time
+	begun   time.Time
+	items   []int
+	pending int
+	failed  int
+}
+
+// New starts firing what the ledger in node holds.
+func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, error) {
+	f := &Firing{
+		cfg: c, id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{},
+		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running()}),
+	}
+	f.alarm = c.Clock.Alarm(f.tick)
+	rec, err := execution.NewRecorder(execution.Config{Session: c.Session, Context: c.Life, Pool: c.Records}, f, p, node)
+	if err != nil {
+		return nil, err
+	}
+	f.rec = rec
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.own(rec.Ledger())
+	f.arm()
+	return f, nil
+}
+
+// tick is called by the alarm.
+func (f *Firing) tick(time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.Tick(f.cfg.Now()))
+	f.arm()
+}
+
+// arm sets the alarm to when the machine wants to be asked next.
+func (f *Firing) arm() {
+	next, ok := f.machine.Next(f.cfg.Now())
+	f.next, f.never = next, !ok
+	if ok {
+		f.alarm.Set(next)
+	} else {
+		f.alarm.Clear()
+	}
+}
+
+// Configure puts other settings in force.
+func (f *Firing) Configure(s items.Settings) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.Change(s, f.cfg.Now()))
+	f.arm()
+}
+
+// SetServer says whether this instance's server is enabled.
+func (f *Firing) SetServer(enabled bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.Server(enabled, f.cfg.Now()))
+	f.arm()
+}
+
+// Unblock says that a function has returned that a session before left behind.
+func (f *Firing) Unblock(item int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.Unblock(item, f.cfg.Now()))
+	f.arm()
+}
+
+// ClockSet says that the wall clock was set.
+func (f *Firing) ClockSet(by time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.machine.ClockSet(by)
+	f.perform(f.machine.Tick(f.cfg.Now()))
+	f.arm()
+}
+
+// Ahead returns the items whose records are after an instant.
+func (f *Firing) Ahead(of time.Time) []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.machine.Ahead(of)
+}
+
+// Reset sets records back that are after an instant, to now.
+func (f *Firing) Reset(of time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.Reset(of, f.cfg.Now()))
+	f.arm()
+}
+
+// Refresh has the ledger read, which the leader has written.
+func (f *Firing) Refresh(still bool) { f.rec.Refresh(still) }
+
+// Stop begins nothing more. What runs goes on and is recorded; what has not been called
+// yet is given back, and what is owed stays owed.
+func (f *Firing) Stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopping = true
+	f.alarm.Clear()
+	f.perform(f.machine.Stop())
+}
+
+// Suspend ends the recording under the present registration, and returns the ledger as
+// it is known, for the next. Resume goes on.
+func (f *Firing) Suspend() *ledger.Ledger {
+	f.rec.Suspend()
+	return f.rec.Ledger()
+}
+
+// Resume goes on under another registration, whose ledger was made of the present one's.
+func (f *Firing) Resume(id string, p execution.Place, node registry.Node, led *ledger.Ledger) {
+	f.mu.Lock()
+	f.id = id
+	f.mu.Unlock()
+	f.rec.Resume(p, node, led)
+	f.Changed(led)
+}
+
+// Close ends the alarm and the watches. Functions that run are not waited for.
+func (f *Firing) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopping = true
+	f.alarm.Clear()
+	f.machine.Stop()
+	for n := range f.watched {
+		f.cfg.Unwatch(f.cfg.Job.Disabled(n), registry.Self)
+	}
+	clear(f.watched)
+}
+
+// Quiet reports whether no item is in hand.
+func (f *Firing) Quiet() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.machine.Quiet()
+}
+
+// A State is what a firing is doing now.
+type State struct {
+	Total           int
+	Items, Disabled []int
+	Next            time.Time
+	Never           bool
+	LastFire        time.Time
+	LastErr         error
+}
+
+// State costs no request.
+func (f *Firing) State() State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return State{
+		Total: f.machine.Total(), Items: f.machine.Numbers(), Disabled: f.machine.Disabled(),
+		Next: f.next, Never: f.never, LastFire: f.lastFire, LastErr: f.lastErr,
+	}
+}
+
+// own takes over what the ledger says that this instance owns, and follows the nodes by
+// which operators disable items.
+func (f *Firing) own(l *ledger.Ledger) {
+	before := f.machine.Numbers()
+	total := f.machine.Total()
+	f.perform(f.machine.Own(l, f.cfg.Now()))
+	after := f.machine.Numbers()
+	if slices.Equal(before, after) && total == f.machine.Total() {
+		return
+	}
+	owned := make(map[int]bool, len(after))
+	for _, n := range after {
+		owned[n] = true
+		if !f.watched[n] {
+			f.watched[n] = true
+			f.cfg.Watch(f.cfg.Job.Disabled(n), registry.Self, func(e registry.Event) { f.sawDisabled(n, e) })
+		}
+	}
+	for _, n := range before {
+		if !owned[n] {
+			delete(f.watched, n)
+			delete(f.seen, n)
+			f.cfg.Unwatch(f.cfg.Job.Disabled(n), registry.Self)
+		}
+	}
+	if !slices.Equal(before, after) {
+		f.cfg.Emit(event.ItemsChanged{Job: f.cfg.Job.Name(), Items: after, Total: f.machine.Total()})
+	}
+	f.cfg.Changed()
+}
+
+// sawDisabled follows the node by which an operator disables an item.
+func (f *Firing) sawDisabled(n int, e registry.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.watched[n] {
+		return
+	}
+	disabled, syncing := f.seen[n]
+	switch {
+	case e.Synced:
+		delete(f.seen, n)
+		f.perform(f.machine.Known(n, disabled, f.cfg.Now()))
+	case syncing || !f.machine.IsKnown(n):
+		f.seen[n] = e.Node.Exists()
+		return
+	default:
+		f.perform(f.machine.Known(n, e.Node.Exists(), f.cfg.Now()))
+	}
+	if f.machine.Delayed() {
+		f.arm()
+	}
+}
+
+// Changed implements execution.Owner.
+func (f *Firing) Changed(l *ledger.Ledger) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.own(l)
+	f.arm()
+}
+
+// Hindered implements execution.Owner.
+func (f *Firing) Hindered(err error) {
+	f.cfg.Emit(event.Warning{Job: f.cfg.Job.Name(), Problem: "runs cannot be recorded; trying again", Err: err})
+}
+
+// Gone implements execution.Owner.
+func (f *Firing) Gone(err error) { f.cfg.Gone(err) }

@@ -1,0 +1,278 @@
+package firing
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/execution"
+	"github.com/elasticron/elasticron/core/internal/failpoint"
+	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// perform does what the machine wants. The caller holds mu.
+func (f *Firing) perform(actions []items.Action) {
+	if len(actions) == 0 {
+		return
+	}
+	var changes []execution.Change
+	var runs []items.Action
+	told := skips{}
+	for len(actions) > 0 {
+		a := actions[0]
+		actions = actions[1:]
+		switch a.Kind {
+		case items.Run:
+			runs = append(runs, a)
+		case items.Drop:
+			if f.cfg.Places.Drop(a.Item) {
+				f.forgetRun(a.Due)
+				actions = append(slices.Clone(f.machine.Dropped(a.Item, a.Due)), actions...)
+			}
+		case items.Tell:
+			told.add(a.Item, a.Skips)
+			f.cut(a)
+		default:
+			changes = append(changes, f.change(a))
+		}
+	}
+	f.tell(told)
+	f.launch(runs)
+	f.rec.Submit(changes...)
+}
+
+func (f *Firing) change(a items.Action) *change {
+	return &change{
+		Action: a, delayed: f.machine.Delayed(), stopping: f.stopping, instance: f.id,
+		running: f.cfg.Job.Running(a.Item), epoch: f.machine.Epoch(), total: f.machine.Total(),
+	}
+}
+
+// cut tells the leader's notes.
+func (f *Firing) cut(a items.Action) {
+	for _, n := range a.Notes {
+		f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Item: a.Item, Due: n.Due, Instance: n.Instance})
+	}
+}
+
+// skips groups what was skipped in the same way over items.
+type skips map[items.Skip][]int
+
+func (s skips) add(item int, skipped []items.Skip) {
+	for _, x := range skipped {
+		x.First, x.Last = x.First.UTC().Round(0), x.Last.UTC().Round(0)
+		s[x] = append(s[x], item)
+	}
+}
+
+func (f *Firing) tell(told skips) {
+	order := make([]items.Skip, 0, len(told))
+	for x := range told {
+		order = append(order, x)
+	}
+	slices.SortFunc(order, func(a, b items.Skip) int {
+		if c := a.First.Compare(b.First); c != 0 {
+			return c
+		}
+		return slices.Compare(told[a], told[b])
+	})
+	for _, x := range order {
+		slices.Sort(told[x])
+		f.cfg.Emit(event.ItemsSkipped{
+			Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Items: told[x], First: x.First, Due: x.Last,
+			Count: x.Count, Reason: x.Reason, Detail: x.Detail,
+		})
+	}
+}
+
+// launch hands items to their functions.
+func (f *Firing) launch(runs []items.Action) {
+	now := f.cfg.Now()
+	for len(runs) > 0 {
+		first := runs[0]
+		var of []int
+		rest := runs[:0:0]
+		for _, a := range runs {
+			if a.Due.Equal(first.Due) && a.MadeUp == first.MadeUp {
+				of = append(of, a.Item)
+			} else {
+				rest = append(rest, a)
+			}
+		}
+		slices.Sort(of)
+		f.begunFire(first.Due, now, of)
+		f.cfg.Emit(event.FireBegun{
+			Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
+			Late: now.Sub(first.Due), MadeUp: first.MadeUp,
+		})
+		for _, a := range runs {
+			if a.Due.Equal(first.Due) && a.MadeUp == first.MadeUp {
+				f.cfg.Places.Submit(&run{f: f, ctx: f.cfg.Context, Run: Run{
+					Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
+				}})
+			}
+		}
+		runs = rest
+	}
+}
+
+func (f *Firing) begunFire(due, now time.Time, of []int) {
+	x := f.fires[due.UnixNano()]
+	if x == nil {
+		x = &fire{due: due, begun: now}
+		f.fires[due.UnixNano()] = x
+	}
+	x.items = append(x.items, of...)
+	x.pending += len(of)
+	if due.After(f.lastFire) {
+		f.lastFire = due
+	}
+}
+
+// A run is one item in the hands of places.
+type run struct {
+	f   *Firing
+	ctx context.Context
+	Run
+}
+
+// Item implements places.Run.
+func (r *run) Item() int { return r.Run.Item }
+
+// Enter implements places.Run. A function does not start once somebody else could own
+// the item, however long it waited for its place.
+func (r *run) Enter() bool {
+	failpoint.Hit(failpoint.BeforeEnter)
+	if r.ctx.Err() != nil || !time.Now().Before(r.f.cfg.Session.Deadline()) {
+		return false
+	}
+	r.f.mu.Lock()
+	defer r.f.mu.Unlock()
+	return r.f.machine.Entered(r.Run.Item, r.Due)
+}
+
+// Call implements places.Run.
+func (r *run) Call() error { return r.f.cfg.Call(r.ctx, r.Run) }
+
+// Left implements places.Run.
+func (r *run) Left(err error, took time.Duration) {
+	failpoint.Hit(failpoint.Returned)
+	f := r.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.lastErr = err
+	}
+	actions := f.machine.Returned(r.Run.Item, r.Due, f.cfg.Now())
+	end := slices.IndexFunc(actions, func(a items.Action) bool { return a.Kind == items.End })
+	if end < 0 { // nothing is recorded of it
+		f.ended(r.Epoch, r.Total, r.Run.Item, r.Due, took, err)
+	} else {
+		c := f.change(actions[end])
+		c.epoch, c.total, c.took, c.err = r.Epoch, r.Total, took, err
+		f.rec.Submit(c)
+		actions = slices.Delete(actions, end, end+1)
+	}
+	f.perform(actions)
+	if f.machine.Delayed() {
+		f.arm()
+	}
+	f.cfg.Changed()
+}
+
+// Dropped implements places.Run.
+func (r *run) Dropped() {
+	f := r.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgetRun(r.Due)
+	f.perform(f.machine.Dropped(r.Run.Item, r.Due))
+	f.cfg.Changed()
+}
+
+// ended tells the end of a run, and of its fire with the last one.
+func (f *Firing) ended(epoch, total, item int, due time.Time, took time.Duration, err error) {
+	f.cfg.Emit(event.ItemEnded{Job: f.cfg.Job.Name(), Epoch: epoch, Total: total, Item: item, Due: due, Took: took, Err: err})
+	x := f.fires[due.UnixNano()]
+	if x == nil {
+		return
+	}
+	if err != nil {
+		x.failed++
+	}
+	f.oneLess(x)
+}
+
+// forgetRun takes an item out of its fire that was begun and not called.
+func (f *Firing) forgetRun(due time.Time) {
+	if x := f.fires[due.UnixNano()]; x != nil {
+		f.oneLess(x)
+	}
+}
+
+func (f *Firing) oneLess(x *fire) {
+	if x.pending--; x.pending > 0 {
+		return
+	}
+	delete(f.fires, x.due.UnixNano())
+	slices.Sort(x.items)
+	f.cfg.Emit(event.FireEnded{
+		Job: f.cfg.Job.Name(), Due: x.due, Items: slices.Compact(x.items), Failed: x.failed, Took: f.cfg.Now().Sub(x.begun),
+	})
+}
+
+// Applied implements execution.Owner.
+func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.cfg.Now()
+	told := skips{}
+	var actions []items.Action
+	for _, x := range changes {
+		c, _ := x.(*change) // the recorder has no others
+		n := c.Action.Item
+		told.add(n, c.Skips)
+		switch c.Kind {
+		case items.Begin:
+			actions = append(actions, f.machine.Begun(n, c.Due, rev)...)
+		case items.Record:
+		case items.End:
+			f.ended(c.epoch, c.total, n, c.Due, c.took, c.err)
+			actions = append(actions, f.machine.Committed(n, now)...)
+		default:
+			if c.Reset {
+				f.cfg.Emit(event.Warning{Job: f.cfg.Job.Name(), Problem: "the record of an item was ahead of the clock and is set back: " +
+					"fires between are excused; let the clocks of all instances agree"})
+			}
+			actions = append(actions, f.machine.Committed(n, now)...)
+		}
+	}
+	f.tell(told)
+	f.perform(actions)
+	if f.machine.Delayed() {
+		f.arm()
+	}
+	f.cfg.Changed()
+}
+
+// Refused implements execution.Owner.
+func (f *Firing) Refused(x execution.Change, why execution.Refusal, rec ledger.Item, detail string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, _ := x.(*change) // the recorder has no others
+	reason := items.NotOwned
+	switch {
+	case why == execution.Obstructed:
+		reason = items.Elsewhere
+	case why == execution.ByRecord && (rec.Running() || !c.Due.After(rec.Through)):
+		reason = items.Behind
+	}
+	f.perform(f.machine.Refused(c.Action.Item, c.Due, reason, rec, detail, f.cfg.Now()))
+	if f.machine.Delayed() {
+		f.arm()
+	}
+	f.cfg.Changed()
+}

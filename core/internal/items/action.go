@@ -1,0 +1,73 @@
+package items
+
+import (
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A Kind is what an action asks for.
+type Kind uint8
+
+const (
+	// Begin: commit that Due runs; then Begun or Refused. Skips are told once it is.
+	Begin Kind = iota + 1
+	// Run: hand the item to its function when there is a place; then Entered and
+	// Returned, or Dropped.
+	Run
+	// End: commit that Due has ended and every fire up to Through has its outcome; then
+	// Committed.
+	End
+	// GiveBack: commit that Due has not begun after all; then Committed.
+	GiveBack
+	// Account: commit that every fire up to Through has its outcome; then Committed.
+	Account
+	// Record: monitoring was switched on while Due runs: commit that it does.
+	Record
+	// Drop: take the item out of those who wait for a place; then Dropped.
+	Drop
+	// Tell: the leader's notes, or skips that need no record.
+	Tell
+)
+
+// An Action is what the machine wants done. Those of one item are in order.
+type Action struct {
+	Kind Kind
+	Item int
+	// Due is the fire in hand, for all kinds but Account, Drop and Tell.
+	Due time.Time
+	// Through is the item's cursor after End, GiveBack and Account.
+	Through time.Time
+	// Fence is the token of Run.
+	Fence registry.Revision
+	// MadeUp: a later fire was due already when this one began.
+	MadeUp bool
+	// Reset: Account may lower the cursor, which was in the future.
+	Reset bool
+	// Skips are told when the action is committed, or at once with Tell.
+	Skips []Skip
+	// Notes are told with Tell.
+	Notes []ledger.Note
+}
+
+// A Skip is a stretch of fires of an item that do not run.
+type Skip struct {
+	First, Last time.Time
+	Count       int
+	Reason      event.SkipReason
+	Detail      string
+}
+
+// A Refusal says why a begin was not committed.
+type Refusal uint8
+
+const (
+	// NotOwned: the ledger does not hold the item any more, or holds it back.
+	NotOwned Refusal = iota + 1
+	// Behind: the fire has its outcome already.
+	Behind
+	// Elsewhere: somebody else's running node exists.
+	Elsewhere
+)

@@ -1,0 +1,594 @@
+package items
+
+import (
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/misfire"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// makeUp is how many fires that came due unnoticed an item runs, the latest ones.
+const makeUp = 10
+
+// soon bounds how far ahead of the clock an epoch's last fire may be waited for.
+const soon = 5 * time.Second
+
+// Settings are what a job's configuration means to its items.
+type Settings struct {
+	// Monitor: begins and ends are recorded.
+	Monitor bool
+	// Delayed: an item is due Delay after its run before has ended; Fires means nothing.
+	Delayed bool
+	Delay   time.Duration
+	// Fires is the schedule in force.
+	Fires misfire.Fires
+}
+
+// A Config is what a machine starts with.
+type Config struct {
+	Settings
+	// Up is since when the job has had a live instance without a break: fires before
+	// it were due to nobody.
+	Up time.Time
+	// Blocked are items whose functions, of a session before, have not returned yet.
+	Blocked []int
+}
+
+// A Machine holds the items of one instance. The zero value is of no use.
+type Machine struct {
+	set           Settings
+	up            time.Time
+	blocked       map[int]bool
+	epoch, total  int
+	held          bool
+	until         time.Time
+	serverEnabled bool
+	stopping      bool
+	items         map[int]*item
+	strays        map[int]time.Time // runs of items that the ledger does not hold any more
+	order         []int
+	busy          int // items that are not idle
+	delays        delays
+	memo          memo
+	out           []Action
+	visited       int // items looked at, for tests of the cost
+}
+
+type phase uint8
+
+const (
+	idle phase = iota
+	accounting
+	beginning
+	queued
+	running
+	ending
+	phases
+)
+
+// An item is one sharding item.
+type item struct {
+	number int
+	phase  phase
+	// cursor: every fire due at or before it has its outcome, the one in hand included.
+	cursor time.Time
+	// before is the cursor that giving the fire in hand back restores.
+	before time.Time
+	due    time.Time // the fire in hand
+	ready  time.Time // with a fixed delay, when the next run is due
+	place  int       // in delays, or -1
+	madeUp bool
+	// recorded: the begin in hand stands in the ledger.
+	recorded bool
+	// leaving: the leader wants it back. disabled: an operator does not want it run.
+	// known: whether it is disabled has been seen.
+	leaving, disabled, known bool
+	// skips are told with the begin in hand.
+	skips []Skip
+	// told are the leader's notes that were told, and stand in the ledger until a commit clears them.
+	told ledger.Told
+}
+
+// New returns a machine that owns nothing. Servers count as enabled until Server says otherwise.
+func New(c Config) *Machine {
+	m := &Machine{set: c.Settings, up: c.Up, blocked: map[int]bool{}, serverEnabled: true, items: map[int]*item{}, strays: map[int]time.Time{}}
+	for _, n := range c.Blocked {
+		m.blocked[n] = true
+	}
+	return m
+}
+
+// done returns the actions since the last call.
+func (m *Machine) done() []Action {
+	out := m.out
+	m.out = nil
+	return out
+}
+
+func (m *Machine) put(a Action) { m.out = append(m.out, a) }
+
+func (m *Machine) enter(it *item, p phase) {
+	if it.phase == idle && p != idle {
+		m.busy++
+		m.delays.remove(it)
+	} else if it.phase != idle && p == idle {
+		m.busy--
+	}
+	it.phase = p
+}
+
+// Own takes over what the ledger says that this instance owns.
+func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
+	another := m.epoch != l.Epoch
+	m.epoch, m.total, m.held, m.until = l.Epoch, l.Total, l.Held, l.Until
+	changed := false
+	for _, n := range m.order {
+		if _, still := l.Get(n); !still {
+			m.forget(m.items[n])
+			changed = true
+		}
+	}
+	for n, rec := range l.All() {
+		was := m.items[n]
+		if was != nil && (!another || was.phase != idle) {
+			continue
+		}
+		it := m.adopt(n, rec, now)
+		if was != nil { // another item by the same number
+			m.delays.remove(was)
+			it.known, it.disabled = was.known, was.disabled
+		}
+		m.items[n] = it
+		changed = true
+	}
+	if changed {
+		m.order = m.order[:0]
+		for n := range l.All() {
+			m.order = append(m.order, n)
+		}
+	}
+	for n, rec := range l.All() {
+		m.update(m.items[n], rec, now)
+	}
+	return m.done()
+}
+
+// forget drops an item. What runs of it goes on; its end finds no item.
+func (m *Machine) forget(it *item) {
+	if it.phase == queued {
+		m.put(Action{Kind: Drop, Item: it.number, Due: it.due})
+	}
+	if it.recorded && it.phase > beginning {
+		m.strays[it.number] = it.due
+	}
+	m.enter(it, idle)
+	m.delays.remove(it)
+	delete(m.items, it.number)
+}
+
+// adopt makes the state of an item that is new here.
+func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
+	it := &item{number: n, cursor: rec.Through, place: -1}
+	m.visited++
+	if it.cursor.IsZero() {
+		it.cursor = now
+	}
+	if !m.set.Monitor && it.cursor.Before(now) && m.until.IsZero() {
+		it.cursor = now // without a record nobody knows what ran
+	}
+	if m.set.Delayed {
+		it.ready = earlier(rec.Through, now).Add(m.set.Delay)
+		if rec.Through.IsZero() {
+			it.ready = now.Add(m.set.Delay)
+		}
+	}
+	return it
+}
+
+// update follows what the leader wrote about an item.
+func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
+	m.visited++
+	it.leaving = rec.Leaving
+	if it.told != rec.Told {
+		if notes := rec.Told.Notes(); len(notes) > 0 {
+			m.put(Action{Kind: Tell, Item: it.number, Notes: notes})
+		}
+		it.told = rec.Told
+	}
+	if it.phase != idle {
+		return
+	}
+	if rec.Through.After(it.cursor) || (m.set.Monitor && !rec.Through.IsZero()) {
+		it.cursor = rec.Through
+	}
+	m.offer(it, now)
+}
+
+// Known says whether an operator has disabled the item, when that is seen first and
+// whenever it changes.
+func (m *Machine) Known(n int, disabled bool, now time.Time) []Action {
+	it := m.items[n]
+	if it == nil {
+		return nil
+	}
+	m.visited++
+	was := it.disabled && it.known
+	it.known, it.disabled = true, disabled
+	if was && !disabled {
+		m.account(it, now)
+	}
+	m.offer(it, now)
+	return m.done()
+}
+
+// Server says whether this instance's server is enabled.
+func (m *Machine) Server(enabled bool, now time.Time) []Action {
+	if m.serverEnabled == enabled {
+		return nil
+	}
+	for _, n := range m.order {
+		if it := m.items[n]; enabled && !it.disabled {
+			m.account(it, now) // what came due while it was disabled
+		}
+	}
+	m.serverEnabled = enabled
+	m.offerAll(now)
+	return m.done()
+}
+
+// Change puts other settings in force.
+func (m *Machine) Change(s Settings, now time.Time) []Action {
+	on := s.Monitor && !m.set.Monitor
+	delayed := s.Delayed && (!m.set.Delayed || s.Delay != m.set.Delay)
+	since, scheduled := m.changedAt(s)
+	m.set, m.memo = s, memo{}
+	for _, n := range m.order {
+		it := m.items[n]
+		m.visited++
+		if scheduled && !delayed {
+			m.reschedule(it, since)
+		}
+		if delayed {
+			it.ready = earlier(it.cursor, now).Add(s.Delay)
+		}
+		if !s.Delayed {
+			m.delays.remove(it)
+		}
+		if on {
+			m.record(it)
+		}
+	}
+	m.offerAll(now)
+	return m.done()
+}
+
+// changedAt returns since when s fires otherwise than the settings before.
+func (m *Machine) changedAt(s Settings) (time.Time, bool) {
+	line, ok := s.Fires.(misfire.Line)
+	if !ok || s.Delayed || m.set.Delayed {
+		return time.Time{}, false
+	}
+	was, ok := m.set.Fires.(misfire.Line)
+	return line.Since, ok && line.Since.After(was.Since)
+}
+
+// reschedule tells the fires of the new schedule that an item has passed already,
+// busy under the one before.
+func (m *Machine) reschedule(it *item, since time.Time) {
+	if !it.cursor.After(since) {
+		return
+	}
+	d := misfire.Decide(misfire.Rule{}, m.set.Fires, since, it.cursor.Add(-1))
+	if d.Skipped > 0 {
+		m.put(Action{Kind: Tell, Item: it.number, Skips: []Skip{{First: d.First, Last: d.Last, Count: d.Skipped, Reason: event.SkipSchedule}}})
+	}
+}
+
+// record makes up the record of an item for which there was none.
+func (m *Machine) record(it *item) {
+	switch it.phase {
+	case idle:
+		m.enter(it, accounting)
+		m.put(Action{Kind: Account, Item: it.number, Through: it.cursor})
+	case queued, running:
+		if !it.recorded {
+			it.recorded = true
+			m.put(Action{Kind: Record, Item: it.number, Due: it.due})
+		}
+	}
+}
+
+// Unblock says that the function which a session before left behind has returned.
+func (m *Machine) Unblock(n int, now time.Time) []Action {
+	delete(m.blocked, n)
+	if it := m.items[n]; it != nil {
+		m.visited++
+		m.offer(it, now)
+	}
+	return m.done()
+}
+
+// Tick offers what has come due.
+func (m *Machine) Tick(now time.Time) []Action {
+	if m.set.Delayed {
+		for it := m.delays.first(); it != nil && !it.ready.After(now); it = m.delays.first() {
+			m.delays.remove(it)
+			m.visited++
+			m.offer(it, now)
+		}
+		return m.done()
+	}
+	m.offerAll(now)
+	if len(m.out) == 0 {
+		return nil
+	}
+	// A commit is on its way: what disabled items owe rides along.
+	for _, n := range m.order {
+		if it := m.items[n]; it.phase == idle && m.off(it) {
+			m.account(it, now)
+		}
+	}
+	return m.done()
+}
+
+func (m *Machine) offerAll(now time.Time) {
+	for _, n := range m.order {
+		m.visited++
+		m.offer(m.items[n], now)
+	}
+}
+
+// Next is when Tick is wanted next; false is never, as far as is known now.
+func (m *Machine) Next(now time.Time) (time.Time, bool) {
+	if m.stopping {
+		return time.Time{}, false
+	}
+	if m.set.Delayed {
+		if it := m.delays.first(); it != nil {
+			return it.ready, true
+		}
+		return time.Time{}, false
+	}
+	next, ok := m.set.Fires.Next(now)
+	if m.held && !m.until.IsZero() && !m.set.Monitor && m.until.After(now) && (!ok || m.until.Before(next)) {
+		return m.until, true // when the epoch's last fire is over
+	}
+	return next, ok
+}
+
+// Begun says that the begin of an item is committed.
+func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action {
+	it := m.hand(n, due, beginning)
+	if it == nil {
+		return nil
+	}
+	it.told, it.skips = ledger.Told{}, nil
+	m.enter(it, queued)
+	if m.stopping {
+		m.giveBack(it)
+	} else {
+		m.put(Action{Kind: Run, Item: n, Due: due, Fence: fence, MadeUp: it.madeUp})
+	}
+	return m.done()
+}
+
+// hand returns the item when the fire due is in hand in a phase.
+func (m *Machine) hand(n int, due time.Time, p phase) *item {
+	it := m.items[n]
+	if it == nil || it.phase != p || !it.due.Equal(due) {
+		return nil
+	}
+	m.visited++
+	return it
+}
+
+// Refused says that a begin, an Account or a Record was not committed, and what the
+// record says instead.
+func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, detail string, now time.Time) []Action {
+	it := m.items[n]
+	switch {
+	case it == nil:
+		return nil
+	case it.phase == accounting:
+		if m.set.Monitor && !rec.Through.IsZero() {
+			it.cursor = rec.Through
+		}
+		m.enter(it, idle) // offered again when the ledger lets it
+		return nil
+	case (it.phase == queued || it.phase == running) && it.due.Equal(due):
+		it.recorded = false // its record was refused: somebody else's is in the way
+		return nil
+	case it.phase != beginning || !it.due.Equal(due):
+		return nil
+	}
+	m.visited++
+	skips := it.skips
+	it.skips = nil
+	m.enter(it, idle)
+	if it.cursor = rec.Through; rec.Through.IsZero() {
+		it.cursor = it.before
+	}
+	switch why {
+	case NotOwned: // offered again when the ledger lets it
+	case Behind:
+		m.offer(it, now)
+	case Elsewhere:
+		m.pass(it, due, append(skips, Skip{First: due, Last: due, Count: 1, Reason: event.SkipRunningElsewhere, Detail: detail}))
+	}
+	return m.done()
+}
+
+// Entered says that the item's function is called now. It reports false when the item
+// is not to run any more: call Dropped then.
+func (m *Machine) Entered(n int, due time.Time) bool {
+	it := m.hand(n, due, queued)
+	if it == nil || m.stopping {
+		return false
+	}
+	m.enter(it, running)
+	return true
+}
+
+// Dropped says that the item was begun and its function will not be called.
+func (m *Machine) Dropped(n int, due time.Time) []Action {
+	it := m.hand(n, due, queued)
+	if it == nil {
+		return m.stray(n, due)
+	}
+	m.giveBack(it)
+	return m.done()
+}
+
+// stray ends a run whose item the ledger does not hold any more: somebody took it out.
+// Its running node would be in the next owner's way.
+func (m *Machine) stray(n int, due time.Time) []Action {
+	if t, is := m.strays[n]; is && t.Equal(due) {
+		delete(m.strays, n)
+		m.put(Action{Kind: End, Item: n, Due: due, Through: due})
+	}
+	return m.done()
+}
+
+// giveBack undoes a begin: the fire is owed again, here or to the item's next owner.
+func (m *Machine) giveBack(it *item) {
+	it.cursor = it.before
+	if !it.recorded {
+		m.enter(it, idle)
+		return
+	}
+	m.enter(it, ending)
+	m.put(Action{Kind: GiveBack, Item: it.number, Due: it.due, Through: it.before})
+}
+
+// Returned says that the item's function has returned.
+func (m *Machine) Returned(n int, due, now time.Time) []Action {
+	it := m.hand(n, due, running)
+	if it == nil {
+		return m.stray(n, due)
+	}
+	var skips []Skip
+	switch {
+	case m.set.Delayed:
+		it.cursor = now
+		it.ready = now.Add(m.set.Delay)
+	case !it.madeUp && !m.stopping && !it.leaving && !m.held && !m.off(it):
+		skips = m.skip(skips, misfire.Rule{}, event.SkipRunning, it.cursor, now)
+		it.cursor = lastOf(skips, it.cursor)
+	}
+	if it.recorded {
+		m.enter(it, ending)
+		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Skips: skips})
+		return m.done()
+	}
+	m.enter(it, idle)
+	m.tell(it, skips)
+	m.offer(it, now)
+	return m.done()
+}
+
+// Committed says that an End, a GiveBack or an Account of the item is committed.
+func (m *Machine) Committed(n int, now time.Time) []Action {
+	it := m.items[n]
+	if it == nil || (it.phase != ending && it.phase != accounting) {
+		return nil
+	}
+	m.visited++
+	it.told, it.recorded = ledger.Told{}, false
+	m.enter(it, idle)
+	m.offer(it, now)
+	return m.done()
+}
+
+// Stop begins nothing more. What runs goes on; what waits for a place is given back.
+func (m *Machine) Stop() []Action {
+	if m.stopping {
+		return nil
+	}
+	m.stopping = true
+	for _, n := range m.order {
+		if m.items[n].phase == queued {
+			m.put(Action{Kind: Drop, Item: n, Due: m.items[n].due})
+		}
+	}
+	return m.done()
+}
+
+// ClockSet says that the wall clock was set, forward when by is positive. Delays are
+// measured from the end of a run, not by the clock: they are as far away as before.
+func (m *Machine) ClockSet(by time.Duration) {
+	if !m.set.Delayed {
+		return
+	}
+	for _, n := range m.order {
+		it := m.items[n]
+		it.ready = it.ready.Add(by) // the same for all: their order stays
+	}
+}
+
+// Ahead returns the items whose cursors are after an instant.
+func (m *Machine) Ahead(of time.Time) []int {
+	var items []int
+	for _, n := range m.order {
+		if it := m.items[n]; it.phase == idle && it.cursor.After(of) {
+			items = append(items, n)
+		}
+	}
+	return items
+}
+
+// Reset sets the cursors back that are after the instant of, to now.
+func (m *Machine) Reset(of, now time.Time) []Action {
+	for _, n := range m.Ahead(of) {
+		it := m.items[n]
+		it.cursor = now
+		if m.set.Delayed {
+			it.ready = now.Add(m.set.Delay)
+		}
+		if m.set.Monitor {
+			m.enter(it, accounting)
+			m.put(Action{Kind: Account, Item: n, Through: now, Reset: true})
+		} else {
+			m.offer(it, now)
+		}
+	}
+	return m.done()
+}
+
+// Quiet reports whether no item is in hand.
+func (m *Machine) Quiet() bool { return m.busy == 0 }
+
+// Epoch and Total are those of the items.
+func (m *Machine) Epoch() int { return m.epoch }
+
+// Total is the sharding total count of the items.
+func (m *Machine) Total() int { return m.total }
+
+// Delayed reports whether the schedule in force is a fixed delay.
+func (m *Machine) Delayed() bool { return m.set.Delayed }
+
+// IsKnown reports whether it was seen if an operator has disabled the item.
+func (m *Machine) IsKnown(n int) bool { return m.items[n] != nil && m.items[n].known }
+
+// Numbers returns the items in ascending order.
+func (m *Machine) Numbers() []int { return slices.Clone(m.order) }
+
+// Disabled returns the items that an operator has disabled.
+func (m *Machine) Disabled() []int {
+	var items []int
+	for _, n := range m.order {
+		if m.items[n].disabled {
+			items = append(items, n)
+		}
+	}
+	return items
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,294 @@
+package leading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/core/internal/sharding"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+var (
+	// errNotLeader: the term is another's, or gone.
+	errNotLeader = errors.New("not the leader any more")
+	// errStale: what the plan was derived from has changed.
+	errStale = errors.New("the state has changed")
+)
+
+// lead makes what is into what should be.
+func (l *Leader) lead(ctx context.Context) error {
+	l.mu.Lock()
+	l.look = false
+	l.mu.Unlock()
+	err := l.reshard(ctx)
+	if err != nil {
+		l.mu.Lock()
+		l.look = true
+		l.mu.Unlock()
+	}
+	if errors.Is(err, errNotLeader) {
+		l.mu.Lock()
+		node := l.node
+		l.mu.Unlock()
+		return l.abdicate(ctx, node) // let all elect
+	}
+	return err
+}
+
+// reshard derives and writes until nothing is left to write now.
+func (l *Leader) reshard(ctx context.Context) error {
+	begun := l.cfg.Now()
+	pause := 5 * time.Millisecond
+	for {
+		s, err := l.view(ctx)
+		if err != nil {
+			return err
+		}
+		again, err := l.schedule(ctx, s)
+		if err == nil && !again {
+			plan := sharding.Derive(s.View)
+			var done event.Resharded
+			done, err = l.write(ctx, plan, s)
+			done.Took = l.cfg.Now().Sub(begun)
+			l.report(plan, done)
+			if err == nil {
+				l.refused = 0
+				l.await(plan)
+				if plan.Base != nil && plan.Base.Assigned {
+					l.Tidy()
+				}
+			}
+			again = plan.Base != nil
+		}
+		switch {
+		case errors.Is(err, errStale):
+			l.refused++
+			if !settle.Pause(ctx, pause) {
+				return err
+			}
+			pause = min(2*pause, 200*time.Millisecond)
+		case err != nil:
+			return err
+		case !again:
+			return nil
+		}
+	}
+}
+
+// A snapshot is what the registry says, with the versions that a commit needs.
+type snapshot struct {
+	sharding.View
+	term     registry.Node
+	base     registry.Node
+	schedule registry.Node
+	notified map[string]bool // who has a notice
+}
+
+// view reads the ledgers, lives and notices. A ledger is made with its life, and is
+// listed before the lives are read: a life that is missing then is over.
+func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
+	job := l.cfg.Job
+	names, err := l.cfg.Session.Children(ctx, job.Ledgers())
+	if err != nil {
+		return s, fmt.Errorf("core: ledgers: %w", err)
+	}
+	f := l.cfg.Facts()
+	ids := names
+	for _, id := range f.Lives {
+		if !slices.Contains(names, id) {
+			ids = append(ids, id)
+		}
+	}
+	paths := []string{job.Term(), job.Base(), job.Schedule()}
+	fixed := len(paths)
+	for _, id := range ids {
+		paths = append(paths, job.Ledger(id), job.Life(id), job.Notice(id))
+	}
+	nodes, err := l.cfg.Session.Get(ctx, paths...)
+	if err != nil {
+		return s, fmt.Errorf("core: ledgers: %w", err)
+	}
+	s.term, s.base, s.schedule, s.notified = nodes[0], nodes[1], nodes[2], map[string]bool{}
+	if !s.term.Owned || layout.UnmarshalTerm(s.term.Value).Leader != l.cfg.ID {
+		return s, errNotLeader
+	}
+	l.mu.Lock()
+	l.base = s.base
+	l.mu.Unlock()
+	s.View = sharding.View{
+		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
+		Base: l.readBase(s.base),
+	}
+	for i, id := range ids {
+		of := nodes[fixed+3*i:]
+		if m, known := l.member(id, of[0], of[1], of[2]); known {
+			m.Eligible = m.State == sharding.Alive && f.Eligible(id)
+			s.Members = append(s.Members, m)
+		}
+		s.notified[id] = of[2].Exists()
+	}
+	return s, nil
+}
+
+func (l *Leader) readBase(n registry.Node) *layout.Base {
+	if !n.Exists() {
+		return nil
+	}
+	b, err := layout.UnmarshalBase(n.Value)
+	if err != nil {
+		l.warn("the node "+n.Path+" holds no epoch; it is made again from the ledgers", err)
+		return nil
+	}
+	return &b
+}
+
+// member is what the nodes of one id say; false when there is nothing of it.
+func (l *Leader) member(id string, led, life, notice registry.Node) (sharding.Member, bool) {
+	m := sharding.Member{ID: id, Version: led.Version}
+	if life.Exists() && !life.Ephemeral {
+		l.foreign(life.Path, "lives", nil)
+	}
+	switch {
+	case life.Ephemeral && notice.Ephemeral:
+		m.State = sharding.Alive
+	case life.Ephemeral || notice.Ephemeral:
+		m.State = sharding.Astray
+	default:
+		m.State = sharding.Dead
+	}
+	if led.Exists() && (!life.Ephemeral || led.Created == life.Created) {
+		decoded, err := ledger.Decode(led.Value)
+		if err != nil {
+			l.foreign(led.Path, "ledgers", err)
+		} else {
+			m.Ledger = decoded
+		}
+	}
+	return m, m.State != sharding.Dead || m.Ledger != nil
+}
+
+// foreign warns of a node that is none of ours, once.
+func (l *Leader) foreign(path, among string, err error) {
+	if !l.warned[path] {
+		l.warned[path] = true
+		l.warn("foreign node "+path+" among the "+among, err)
+	}
+}
+
+// schedule puts the configured schedule in force, where it is not. It reports whether
+// it wrote.
+func (l *Leader) schedule(ctx context.Context, s snapshot) (bool, error) {
+	f := l.cfg.Facts()
+	rule := f.Rule
+	was, err := layout.UnmarshalSchedule(s.schedule.Value)
+	if f.ZoneOpen && err == nil && was.Zone != "" {
+		rule.Zone = was.Zone
+	}
+	if s.schedule.Exists() && err == nil && was.Rule == rule {
+		return false, nil
+	}
+	next := layout.Schedule{Number: was.Number + 1, Rule: rule}
+	op := registry.Create(l.cfg.Job.Schedule(), nil)
+	if s.schedule.Exists() {
+		op = registry.Set(l.cfg.Job.Schedule(), nil, s.schedule.Version)
+		if err == nil {
+			next.Before, next.Since = &was.Rule, l.since(s)
+		} else {
+			l.warn("the node "+op.Path+" holds no schedule; it is made again from the configuration", err)
+		}
+	}
+	op.Value = layout.MarshalSchedule(next)
+	return true, l.commit(ctx, s, []registry.Op{op})
+}
+
+// since is from when on a new schedule counts: what any record says was decided under
+// the one before.
+func (l *Leader) since(s snapshot) time.Time {
+	since := s.Now
+	if s.Base != nil && s.Base.Through.After(since) {
+		since = s.Base.Through
+	}
+	for _, m := range s.Members {
+		if m.Ledger == nil {
+			continue
+		}
+		if t := m.Ledger.Latest(); t.After(since) && t.Before(s.Now.Add(ledger.Believable)) {
+			since = t
+		}
+	}
+	return since
+}
+
+// report tells of what was moved.
+func (l *Leader) report(p *sharding.Plan, done event.Resharded) {
+	if len(done.Moves) > 0 {
+		slices.SortFunc(done.Moves, func(a, b event.Move) int { return a.Item - b.Item })
+		l.cfg.Emit(done)
+	}
+	if len(p.Lost) > 0 && len(done.Moves) > 0 {
+		l.warn(fmt.Sprintf("items %s stood in no ledger: their records are lost, and they go on after the latest fire of the others",
+			ledger.FormatRange(p.Lost)), nil)
+	}
+}
+
+// await watches for what the plan waits for, and says so.
+func (l *Leader) await(p *sharding.Plan) {
+	want := map[target]bool{}
+	for _, n := range p.Waiting {
+		want[target{l.cfg.Job.Running(n), registry.Self}] = true
+	}
+	for _, id := range p.Held {
+		want[target{l.cfg.Job.Ledger(id), registry.Self}] = true
+	}
+	l.mu.Lock()
+	var add, remove []target
+	for t := range want {
+		if !l.watched[t] {
+			add = append(add, t)
+		}
+	}
+	for t := range l.watched {
+		if !want[t] {
+			remove = append(remove, t)
+		}
+	}
+	l.watched = want
+	waits := len(want) > 0
+	over := l.waiting && !waits
+	l.waiting = waits
+	l.mu.Unlock()
+	byPath := func(a, b target) int { return strings.Compare(a.path, b.path) }
+	slices.SortFunc(add, byPath)
+	slices.SortFunc(remove, byPath)
+	for _, t := range remove {
+		l.cfg.Unwatch(t.path, t.scope)
+	}
+	for _, t := range add {
+		l.cfg.Watch(t.path, t.scope, l.sawAwaited)
+	}
+	switch {
+	case len(p.Waiting) > 0:
+		l.cfg.Waits("items " + ledger.FormatRange(p.Waiting) + " to end, before they can be assigned anew")
+	case len(p.Held) > 0:
+		l.cfg.Waits("instances " + strings.Join(p.Held, ", ") + " to account for the sharding total count that ends")
+	case over:
+		l.cfg.Waits("")
+	}
+}
+
+// sawAwaited looks again when a run has ended, or a held ledger has changed.
+func (l *Leader) sawAwaited(e registry.Event) {
+	running := strings.HasSuffix(e.Path, "/running")
+	if e.Synced || (running && e.Node.Exists()) {
+		return
+	}
+	l.Look()
+}

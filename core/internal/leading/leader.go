@@ -1,0 +1,322 @@
+package leading
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/lane"
+	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// Facts are what the assignment depends on, besides what the registry is asked for.
+type Facts struct {
+	// Total is the sharding total count that is configured.
+	Total int
+	// Rule is the schedule that is configured.
+	Rule layout.Rule
+	// ZoneOpen: nobody has chosen the zone in Rule. One that is in force stays.
+	ZoneOpen bool
+	// Monitor and Delayed are as in the configuration.
+	Monitor, Delayed bool
+	// Up is since when the job has had a live instance, as this one has registered it.
+	Up time.Time
+	// Lives are the ids whose lives the watch has shown.
+	Lives []string
+	// Eligible reports whether an id may be given items.
+	Eligible func(id string) bool
+	// Assign is the sharding strategy.
+	Assign func(ids []string, total int, previous map[string][]int) map[string][]int
+}
+
+// Config is what a Leader works with.
+type Config struct {
+	Session registry.Session
+	// Context ends with this registration.
+	Context context.Context
+	// Pool runs the leader's tasks.
+	Pool *lane.Pool
+	Job  layout.Job
+	// ID is the instance's own.
+	ID string
+	// Now is the wall clock.
+	Now func() time.Time
+	// Facts returns what is known now.
+	Facts func() Facts
+	// Emit tells an event.
+	Emit func(event.Event)
+	// Watch has handle called with what a target shows, until Unwatch.
+	Watch   func(path string, scope registry.Scope, handle func(registry.Event))
+	Unwatch func(path string, scope registry.Scope)
+	// Waits says what the job waits for, "" for nothing.
+	Waits func(what string)
+}
+
+// A Leader is one registration's part in leading.
+type Leader struct {
+	cfg  Config
+	work *lane.Task
+	tidy *lane.Task
+
+	mu      sync.Mutex
+	node    registry.Node // leader/election/instance, as seen last
+	led     bool          // this registration has held the term
+	able    bool
+	look    bool
+	untidy  bool
+	flags   map[string]bool
+	pause   time.Duration
+	waiting bool
+	watched map[target]bool
+	base    registry.Node // as the last view had it
+
+	// Of the work task alone:
+	stamp   int             // of this leader's commits
+	refused int             // commits in a row that met a change of a ledger
+	warned  map[string]bool // foreign nodes that were told
+}
+
+type target struct {
+	path  string
+	scope registry.Scope
+}
+
+// New returns a leader that follows. It does nothing until it is able (SetAble).
+func New(c Config) *Leader {
+	l := &Leader{cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, watched: map[target]bool{}}
+	l.work = c.Pool.Task(l.step)
+	l.tidy = c.Pool.Task(l.tidyUp)
+	return l
+}
+
+// SetAble says whether this instance may lead.
+func (l *Leader) SetAble(able bool) {
+	l.mu.Lock()
+	changed := l.able != able
+	l.able = able
+	l.mu.Unlock()
+	if changed {
+		l.work.Poke()
+	}
+}
+
+// Look makes the leader compare what is with what should be.
+func (l *Leader) Look() {
+	l.mu.Lock()
+	l.look = true
+	l.mu.Unlock()
+	l.work.Poke()
+}
+
+// Tidy makes the leader remove what nobody needs any more.
+func (l *Leader) Tidy() {
+	l.mu.Lock()
+	l.untidy = true
+	l.mu.Unlock()
+	l.tidy.Poke()
+}
+
+// SawLeader follows the leader's node.
+func (l *Leader) SawLeader(n registry.Node) {
+	l.mu.Lock()
+	was := string(l.node.Value)
+	l.node = n
+	now := string(n.Value)
+	self := n.Owned && now == l.cfg.ID
+	if self {
+		l.led, l.look, l.untidy = true, true, true
+	}
+	l.mu.Unlock()
+	if was != now {
+		l.cfg.Emit(event.LeaderChanged{Job: l.cfg.Job.Name(), Leader: now, Self: self})
+	}
+	l.work.Poke()
+	l.tidy.Poke()
+}
+
+// SawFlag follows the nodes by which Java members learn that items are assigned.
+func (l *Leader) SawFlag(name string, exists bool) {
+	l.mu.Lock()
+	if exists {
+		l.flags[name] = true
+	} else {
+		delete(l.flags, name)
+	}
+	l.look = l.look || exists
+	l.mu.Unlock()
+	if exists {
+		l.work.Poke()
+	}
+}
+
+// Leading returns who leads, "" for nobody.
+func (l *Leader) Leading() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.node.Value)
+}
+
+// Settled reports whether this registration holds neither the leader's node nor a term.
+func (l *Leader) Settled() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.led && !l.node.Owned
+}
+
+// Close stops watching. The tasks end with the context.
+func (l *Leader) Close() {
+	l.mu.Lock()
+	targets := l.watched
+	l.watched = map[target]bool{}
+	l.mu.Unlock()
+	for t := range targets {
+		l.cfg.Unwatch(t.path, t.scope)
+	}
+}
+
+// step does what the state asks for. It runs on the work task.
+func (l *Leader) step() {
+	ctx := l.cfg.Context
+	if ctx.Err() != nil {
+		return
+	}
+	err := l.govern(ctx)
+	if err == nil {
+		l.mu.Lock()
+		l.pause = 0
+		l.mu.Unlock()
+		return
+	}
+	if ctx.Err() != nil || errors.Is(err, registry.ErrSessionLost) {
+		return // whoever holds the session sees Done
+	}
+	l.mu.Lock()
+	l.pause = min(max(2*l.pause, 50*time.Millisecond), 2*time.Second)
+	pause := l.pause
+	l.mu.Unlock()
+	if pause >= time.Second {
+		l.hindered(err)
+	}
+	time.AfterFunc(pause, l.work.Poke)
+}
+
+func (l *Leader) hindered(err error) { l.warn("the leader's request failed; trying again", err) }
+
+func (l *Leader) warn(problem string, err error) {
+	l.cfg.Emit(event.Warning{Job: l.cfg.Job.Name(), Problem: problem, Err: err})
+}
+
+// govern elects, leads, or steps down.
+func (l *Leader) govern(ctx context.Context) error {
+	l.mu.Lock()
+	node, led, able := l.node, l.led, l.able
+	ours := node.Owned && string(node.Value) == l.cfg.ID
+	work := l.look || len(l.flags) > 0
+	l.mu.Unlock()
+	switch {
+	case ours && !able, led && !ours:
+		return l.abdicate(ctx, node)
+	case node.Owned && !ours: // somebody wrote another name into our node
+		return l.abdicate(ctx, node)
+	case !able:
+		return nil
+	case !node.Exists():
+		return l.elect(ctx)
+	case !node.Ephemeral:
+		l.warn("the leader's node was made by no instance; it is removed", nil)
+		return l.remove(ctx, node)
+	case ours && work:
+		return l.lead(ctx)
+	}
+	return nil
+}
+
+// life is the check of this registration, which every commit has.
+func (l *Leader) life() registry.Op {
+	return registry.Check(l.cfg.Job.Life(l.cfg.ID), registry.AnyVersion)
+}
+
+// elect tries to become the leader. Who wins is seen by the watch.
+func (l *Leader) elect(ctx context.Context) error {
+	_, err := settle.Commit{
+		Store: l.cfg.Session, Marker: 1,
+		Ops: []registry.Op{
+			l.life(),
+			registry.CreateEphemeral(l.cfg.Job.Leader(), []byte(l.cfg.ID)),
+			registry.CreateEphemeral(l.cfg.Job.Term(), layout.MarshalTerm(layout.Term{Leader: l.cfg.ID})),
+		},
+		Shows: func(n registry.Node) bool { return n.Owned && string(n.Value) == l.cfg.ID },
+	}.Run(ctx, l.hindered)
+	failed, refused := errors.AsType[*registry.CommitError](err)
+	switch {
+	case refused && failed.Index == 1 && errors.Is(err, registry.ErrExists):
+		return nil
+	case refused && failed.Index == 2 && errors.Is(err, registry.ErrExists):
+		if stray := l.strayTerm(ctx); stray != nil {
+			return stray
+		}
+	case errors.Is(err, registry.ErrNoParent):
+		return registry.EnsurePath(ctx, l.cfg.Session, l.cfg.Job.LeaderElection())
+	case refused && failed.Index == 0:
+		return nil // the registration is over, and the member sees it
+	}
+	return err
+}
+
+// strayTerm removes a term whose leader is gone, though its node is not: it was made, or
+// kept, by somebody's hand. One whose leader lives belongs to a leader that steps down.
+func (l *Leader) strayTerm(ctx context.Context) error {
+	nodes, err := l.cfg.Session.Get(ctx, l.cfg.Job.Term())
+	if err != nil || !nodes[0].Exists() {
+		return err
+	}
+	holder := layout.UnmarshalTerm(nodes[0].Value).Leader
+	if nodes[0].Ephemeral && holder != "" && holder != l.cfg.ID {
+		lives, err := l.cfg.Session.Get(ctx, l.cfg.Job.Life(holder))
+		if err != nil || lives[0].Exists() {
+			return err
+		}
+	}
+	return l.remove(ctx, nodes[0])
+}
+
+// remove deletes a node as it was seen.
+func (l *Leader) remove(ctx context.Context, n registry.Node) error {
+	_, err := l.cfg.Session.Commit(ctx, l.life(), registry.Delete(n.Path, n.Version))
+	if _, refused := errors.AsType[*registry.CommitError](err); refused && !errors.Is(err, registry.ErrDenied) {
+		return nil // it has changed, and the watch shows how
+	}
+	return err
+}
+
+// abdicate gives up the term, and the leader's node when it is this session's. Nothing
+// of this leader is in flight: its task settles what it commits.
+func (l *Leader) abdicate(ctx context.Context, node registry.Node) error {
+	nodes, err := settle.Get(ctx, l.cfg.Session, l.hindered, l.cfg.Job.Term(), l.cfg.Job.Leader())
+	if err != nil {
+		return err
+	}
+	ops := []registry.Op{l.life()}
+	for _, n := range nodes {
+		if n.Owned {
+			ops = append(ops, registry.Delete(n.Path, n.Version))
+		}
+	}
+	if len(ops) > 1 {
+		_, err = settle.Commit{
+			Store: l.cfg.Session, Ops: ops, Marker: 1, Shows: func(n registry.Node) bool { return !n.Exists() },
+		}.Run(ctx, l.hindered)
+		failed, refused := errors.AsType[*registry.CommitError](err)
+		if err != nil && (!refused || failed.Index > 0) {
+			return err // looked at again
+		}
+	}
+	l.mu.Lock()
+	l.led = false
+	l.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,192 @@
+package leading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/failpoint"
+	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/core/internal/sharding"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/registry"
+)
+
+const (
+	// guardOps are the operations of every commit of the leader: its life and its term.
+	guardOps = 2
+	// patience is how many refusals in a row it takes until owners are asked for
+	// stillness.
+	patience = 2
+)
+
+// write commits the plan step by step and returns what it moved, also when a later step
+// fails.
+func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot) (done event.Resharded, err error) {
+	base := p.Epoch()
+	done = event.Resharded{Job: l.cfg.Job.Name(), Epoch: base.Epoch, Total: base.To}
+	nodes, err := l.itemNodes(ctx, p)
+	if err != nil {
+		return done, err
+	}
+	steps := p.Steps(l.room(nodes))
+	if len(steps) == 0 {
+		return done, l.clear(ctx, p, s, nodes)
+	}
+	flags := []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()}
+	for i, step := range steps {
+		ops := l.stepOps(step, s, nodes)
+		first, last := i == 0, i == len(steps)-1
+		for j, f := range flags {
+			switch {
+			case first && !last && !nodes[f].Exists() && j == 0:
+				ops = append(ops, registry.CreateEphemeral(f, nil))
+			case first && !last && !nodes[f].Exists():
+				ops = append(ops, registry.Create(f, nil))
+			case last && (nodes[f].Exists() || !first):
+				ops = append(ops, registry.Delete(f, registry.AnyVersion))
+			}
+		}
+		if err := l.commit(ctx, s, ops); err != nil {
+			return done, err
+		}
+		s.term.Version++
+		if step.Base != nil {
+			s.base.Version++
+			s.base.Created = max(s.base.Created, 1)
+		}
+		done.Commits++
+		for _, mv := range step.Moves {
+			done.Moves = append(done.Moves, event.Move(mv))
+		}
+	}
+	return done, nil
+}
+
+// room is what a commit of the leader may take.
+func (l *Leader) room(nodes map[string]registry.Node) sharding.Room {
+	limits := l.cfg.Session.Limits()
+	longest := 256 + 2*len(l.cfg.Job.Ledger(l.cfg.ID))
+	const flags = 2
+	return sharding.Room{
+		Ops: limits.MaxOps - guardOps - flags - 1, Bytes: limits.MaxBytes - 8*longest,
+		LedgerOps: 2, LedgerBytes: 2 * longest, MoveBytes: 2 * longest, Single: l.refused > 0,
+		MoveOps: func(n int) int {
+			if nodes[l.cfg.Job.Item(n)].Exists() {
+				return 1
+			}
+			return 2
+		},
+	}
+}
+
+// itemNodes reads what stands of the items that move, and the flags.
+func (l *Leader) itemNodes(ctx context.Context, p *sharding.Plan) (map[string]registry.Node, error) {
+	l.mu.Lock()
+	flagged := len(l.flags) > 0
+	l.mu.Unlock()
+	nodes := map[string]registry.Node{}
+	if len(p.Moves) == 0 && !flagged {
+		return nodes, nil
+	}
+	paths := []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()}
+	for _, mv := range p.Moves {
+		paths = append(paths, l.cfg.Job.Item(mv.Item), l.cfg.Job.ItemInstance(mv.Item))
+	}
+	found, err := l.cfg.Session.Get(ctx, paths...)
+	if err != nil {
+		return nil, fmt.Errorf("core: items: %w", err)
+	}
+	for _, n := range found {
+		nodes[n.Path] = n
+	}
+	return nodes, nil
+}
+
+// clear removes the flags that a leader before left behind, and tells the live whose
+// ledgers are missing.
+func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes map[string]registry.Node) error {
+	var ops []registry.Op
+	for _, f := range []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()} {
+		if nodes[f].Exists() {
+			ops = append(ops, registry.Delete(f, registry.AnyVersion))
+		}
+	}
+	for _, id := range p.Nudge {
+		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
+			ops = append(ops, l.notice(id))
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	return l.commit(ctx, s, ops)
+}
+
+// notice tells an instance that its ledger was written. The stamp is that of the commit.
+func (l *Leader) notice(id string) registry.Op {
+	n := layout.Notice{Stamp: fmt.Sprintf("%s %d", l.cfg.ID, l.stamp+1), Still: l.refused >= patience}
+	return registry.Set(l.cfg.Job.Notice(id), layout.MarshalNotice(n), registry.AnyVersion)
+}
+
+func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]registry.Node) []registry.Op {
+	var ops []registry.Op
+	if step.Base != nil {
+		op := registry.Create(l.cfg.Job.Base(), layout.MarshalBase(*step.Base))
+		if s.base.Exists() {
+			op = registry.Set(op.Path, op.Value, s.base.Version)
+		}
+		ops = append(ops, op)
+	}
+	for _, w := range step.Ledgers {
+		ops = append(ops, registry.Set(l.cfg.Job.Ledger(w.ID), w.Ledger.Encode(), w.Version))
+		if s.notified[w.ID] { // else it is dead, or will register anew
+			ops = append(ops, l.notice(w.ID))
+		}
+	}
+	for _, w := range step.Drop {
+		ops = append(ops, registry.Delete(l.cfg.Job.Ledger(w.ID), w.Version))
+	}
+	for _, mv := range step.Moves {
+		item, owner := l.cfg.Job.Item(mv.Item), l.cfg.Job.ItemInstance(mv.Item)
+		switch {
+		case nodes[owner].Exists():
+			ops = append(ops, registry.Set(owner, []byte(mv.To), registry.AnyVersion))
+		case nodes[item].Exists():
+			ops = append(ops, registry.Create(owner, []byte(mv.To)))
+		default:
+			ops = append(ops, registry.Create(item, nil), registry.Create(owner, []byte(mv.To)))
+		}
+	}
+	return ops
+}
+
+// commit commits ops under this leader's term, until the outcome is known.
+func (l *Leader) commit(ctx context.Context, s snapshot, ops []registry.Op) error {
+	failpoint.Hit(failpoint.BeforeLead)
+	l.stamp++
+	term := layout.Term{Leader: l.cfg.ID, Commits: l.stamp}
+	set := func(t layout.Term) registry.Op {
+		return registry.Set(l.cfg.Job.Term(), layout.MarshalTerm(t), s.term.Version)
+	}
+	_, err := settle.Commit{
+		Store: l.cfg.Session, Ops: append([]registry.Op{l.life(), set(term)}, ops...), Marker: 1,
+		Shows: func(n registry.Node) bool { return n.Owned && layout.UnmarshalTerm(n.Value) == term },
+		Neutral: func() []registry.Op {
+			l.stamp++
+			return []registry.Op{l.life(), set(layout.Term{Leader: l.cfg.ID, Commits: l.stamp})}
+		},
+	}.Run(ctx, l.hindered)
+	failpoint.Hit(failpoint.AfterLead)
+	failed, refused := errors.AsType[*registry.CommitError](err)
+	switch {
+	case refused && errors.Is(err, registry.ErrDenied):
+		return err
+	case refused && failed.Index < guardOps:
+		return fmt.Errorf("%w: %w", errNotLeader, err)
+	case refused:
+		return fmt.Errorf("%w: %w", errStale, err)
+	}
+	return err
+}

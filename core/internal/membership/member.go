@@ -1,0 +1,325 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/alarm"
+	"github.com/elasticron/elasticron/core/internal/firing"
+	"github.com/elasticron/elasticron/core/internal/lane"
+	"github.com/elasticron/elasticron/core/internal/leading"
+	"github.com/elasticron/elasticron/core/internal/places"
+	"github.com/elasticron/elasticron/core/internal/session"
+	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/strategy"
+)
+
+// A Host is the job as the scheduler knows it, over all sessions.
+type Host interface {
+	// Running is told that the job is registered as id and fires.
+	Running(id string)
+	// Again is told that it registers anew.
+	Again()
+	// Failed is told that the job cannot run.
+	Failed(err error)
+	// ShutDown is told that the instance was shut down from outside and has left.
+	ShutDown(id string)
+	// Waits says what the job waits for, "" for nothing.
+	Waits(what string)
+	// Changed is told that a state has changed which somebody may wait for.
+	Changed()
+}
+
+// Config is what a member works with.
+type Config struct {
+	Host    Host
+	Session *session.Session
+	Clock   *alarm.Clock
+	Now     func() time.Time
+	Emit    func(event.Event)
+	Job     layout.Job
+	// Local is the configuration that the program gave, as it is stored.
+	Local layout.Config
+	// Overwrite: Local replaces the one in the registry.
+	Overwrite bool
+	// Class is the Java class of the job, "" for none.
+	Class string
+	// Strategies are the program's own.
+	Strategies map[string]strategy.Strategy
+	// IP and Name are the stable part of the instance's id.
+	IP, Name string
+	Places   *places.Places
+	// Call runs the job's function.
+	Call func(ctx context.Context, s settings.Settings, r firing.Run) error
+}
+
+// A Member is a job in one session.
+type Member struct {
+	cfg   Config
+	ctx   context.Context // of the job's runs
+	stop  context.CancelCauseFunc
+	task  *lane.Task
+	check *alarm.Alarm // the next reconciliation
+
+	mu       sync.Mutex
+	set      settings.Settings
+	stored   registry.Node // the configuration in force
+	seen     registry.Node // the configuration as the watch showed it last
+	inForce  layout.Schedule
+	rule     timing // what inForce means
+	unsynced int
+	stage    stage
+	broken   error // this registration is over; the next one follows
+	shutDown bool  // somebody deleted the instance: leave for good
+	paused   bool
+	retry    time.Duration
+
+	id        layout.InstanceID
+	up        time.Time
+	servers   map[string]string
+	instances map[string]bool
+	lives     map[string]layout.Life
+	firing    *firing.Firing
+	leader    *leading.Leader
+	leading   context.CancelFunc
+	former    *former
+}
+
+// A former registration of the same session, of which the next one is made.
+type former struct {
+	id      string
+	created registry.Revision
+	ledger  *ledger.Ledger
+	cause   error
+}
+
+type stage uint8
+
+const (
+	stagePreparing stage = iota
+	stagePrepared
+	stageWatching
+	stageRegistered
+	stageFiring
+	stageLeft
+)
+
+// New returns a member that does nothing before Join.
+func New(c Config) *Member {
+	m := &Member{
+		cfg: c, servers: map[string]string{}, instances: map[string]bool{}, lives: map[string]layout.Life{},
+	}
+	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
+	m.task = c.Session.Control.Task(m.step)
+	m.check = c.Clock.Alarm(m.reconcile)
+	return m
+}
+
+// Join registers the job as soon as the registry lets it.
+func (m *Member) Join() {
+	m.cfg.Session.Follow(m.cfg.Job.Config(), registry.Self, m.sawConfig)
+	m.task.Poke()
+}
+
+func (m *Member) name() string { return m.cfg.Job.Name() }
+
+func (m *Member) warn(problem string, err error) {
+	m.cfg.Emit(event.Warning{Job: m.name(), Problem: problem, Err: err})
+}
+
+// step does what the state asks for. It runs on the task.
+func (m *Member) step() {
+	ctx := m.cfg.Session.Context
+	if ctx.Err() != nil {
+		return
+	}
+	err := m.advance(ctx)
+	if err == nil {
+		m.mu.Lock()
+		m.retry = 0
+		m.mu.Unlock()
+		return
+	}
+	if ctx.Err() != nil || errors.Is(err, registry.ErrSessionLost) {
+		return // the scheduler sees Done
+	}
+	if errors.Is(err, registry.ErrInvalid) {
+		err = &field.Error{Job: m.name(), Field: "configuration", Problem: "the registry cannot hold it: " + err.Error(), Err: err}
+	}
+	if errors.Is(err, field.ErrWrong) {
+		m.cfg.Host.Failed(err)
+		return
+	}
+	m.again(err)
+}
+
+// again pokes the task after a pause that grows with each failure in a row.
+func (m *Member) again(err error) {
+	m.mu.Lock()
+	m.retry = min(max(2*m.retry, 50*time.Millisecond), 2*time.Second)
+	pause := m.retry
+	m.mu.Unlock()
+	if pause >= time.Second {
+		m.hindered(err)
+	}
+	time.AfterFunc(pause, m.task.Poke)
+}
+
+func (m *Member) hindered(err error) { m.warn("a request to the registry failed; trying again", err) }
+
+// advance takes the next steps until one has to wait for an event.
+func (m *Member) advance(ctx context.Context) error {
+	for {
+		m.mu.Lock()
+		at, broken, shutDown, ready := m.stage, m.broken, m.shutDown, m.unsynced <= 0
+		m.mu.Unlock()
+		var err error
+		switch {
+		case at == stageLeft:
+			return nil
+		case broken != nil:
+			m.breakOff(broken)
+		case shutDown && at == stageFiring:
+			return m.leave(ctx)
+		case at == stagePreparing:
+			err = m.prepare(ctx)
+		case at == stagePrepared:
+			m.watchAll()
+		case at == stageWatching && ready:
+			err = m.register(ctx)
+		case at == stageRegistered:
+			err = m.open(ctx)
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (m *Member) reach(s stage) {
+	m.mu.Lock()
+	m.stage = s
+	m.mu.Unlock()
+}
+
+// Pause begins nothing more; what runs goes on, what is owed stays owed.
+func (m *Member) Pause() {
+	m.mu.Lock()
+	m.paused = true
+	f, l := m.firing, m.leader
+	m.mu.Unlock()
+	m.check.Clear()
+	if f != nil {
+		f.Stop()
+	}
+	if l != nil {
+		l.SetAble(false)
+	}
+}
+
+// CancelRuns cancels the contexts of what runs.
+func (m *Member) CancelRuns(cause error) { m.stop(cause) }
+
+// Quiet reports whether no item is in hand.
+func (m *Member) Quiet() bool {
+	m.mu.Lock()
+	f := m.firing
+	m.mu.Unlock()
+	return f == nil || f.Quiet()
+}
+
+// Close ends what the session's end does not: alarms and watches.
+func (m *Member) Close(cause error) {
+	m.Pause()
+	m.stop(cause)
+	m.mu.Lock()
+	f := m.firing
+	m.mu.Unlock()
+	if f != nil {
+		f.Close()
+	}
+}
+
+// Unblock says that a function has returned, of whatever session.
+func (m *Member) Unblock(item int) {
+	m.mu.Lock()
+	f := m.firing
+	m.mu.Unlock()
+	if f != nil {
+		f.Unblock(item)
+	}
+	m.changed()
+}
+
+// changed tells that a state has changed which somebody may wait for.
+func (m *Member) changed() {
+	m.mu.Lock()
+	leaving := m.shutDown
+	m.mu.Unlock()
+	if leaving {
+		m.task.Poke()
+	}
+	m.cfg.Host.Changed()
+}
+
+// ClockSet says that the wall clock was set.
+func (m *Member) ClockSet(by time.Duration) {
+	m.mu.Lock()
+	f, every := m.firing, m.set.Reconcile
+	m.mu.Unlock()
+	if f == nil {
+		return
+	}
+	f.ClockSet(by)
+	m.arm(every)
+	m.believe()
+}
+
+// A State is what a member is doing now.
+type State struct {
+	ID        string
+	Leader    string
+	Instances []string
+	// Disabled says why nothing begins here, "" when something may.
+	Disabled string
+	firing.State
+}
+
+// State costs no request.
+func (m *Member) State() State {
+	m.mu.Lock()
+	var s State
+	if m.id.Life != "" && m.stage >= stageRegistered {
+		s.ID = m.id.String()
+	}
+	for id := range m.instances {
+		s.Instances = append(s.Instances, id)
+	}
+	switch {
+	case m.stage < stageRegistered:
+	case m.set.Stored.Disabled:
+		s.Disabled = "the job is disabled in its configuration"
+	case !m.enabled(m.cfg.IP):
+		s.Disabled = "the server " + m.cfg.IP + " is disabled"
+	}
+	f, l := m.firing, m.leader
+	m.mu.Unlock()
+	slices.Sort(s.Instances)
+	if f != nil {
+		s.State = f.State()
+	}
+	if l != nil {
+		s.Leader = l.Leading()
+	}
+	return s
+}

@@ -1,0 +1,309 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/elasticron/elasticron/core/internal/execution"
+	"github.com/elasticron/elasticron/core/internal/failpoint"
+	"github.com/elasticron/elasticron/core/internal/firing"
+	"github.com/elasticron/elasticron/core/internal/leading"
+	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// register makes the server, the instance, its life, notice and ledger in one commit. A
+// former registration of this session goes with the same commit, and what its ledger
+// holds stands in the new one.
+func (m *Member) register(ctx context.Context) error {
+	id, err := m.identify()
+	if err != nil {
+		return err
+	}
+	led, old, err := m.inherit(ctx)
+	if err != nil {
+		return err
+	}
+	ops := append(old, m.serverOps()...)
+	marker := len(ops)
+	value, err := layout.MarshalInstance(id)
+	if err != nil {
+		return settings.Named(m.name(), err)
+	}
+	ops = append(ops,
+		registry.CreateEphemeral(m.cfg.Job.Life(id.String()), m.life()),
+		registry.CreateEphemeral(m.cfg.Job.Instance(id.String()), value),
+		registry.CreateEphemeral(m.cfg.Job.Notice(id.String()), nil),
+		registry.Create(m.cfg.Job.Ledger(id.String()), led.Encode()))
+	failpoint.Hit(failpoint.BeforeRegister)
+	_, err = settle.Commit{
+		Store: m.cfg.Session, Ops: ops, Marker: marker, Shows: func(n registry.Node) bool { return n.Owned },
+	}.Run(ctx, m.hindered)
+	failpoint.Hit(failpoint.AfterRegister)
+	failed, refused := errors.AsType[*registry.CommitError](err)
+	switch {
+	case err == nil, refused && failed.Index == marker && errors.Is(err, registry.ErrExists):
+		// Applied, now or by an attempt before.
+	case errors.Is(err, registry.ErrNoParent):
+		m.mu.Lock()
+		m.stage = stagePreparing
+		m.mu.Unlock()
+		return err
+	default:
+		return err // what it was made of has changed, or the registry is away: once more
+	}
+	m.mu.Lock()
+	cause := error(nil)
+	if m.former != nil {
+		cause = m.former.cause
+	}
+	m.stage = stageRegistered
+	m.mu.Unlock()
+	if cause != nil {
+		m.warn("the registration was removed from outside; the instance has registered again as "+id.String(), cause)
+	}
+	return nil
+}
+
+// identify returns the id of this registration: the same over all attempts, since an
+// uncertain one is settled by the next.
+func (m *Member) identify() (layout.InstanceID, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.id.Life != "" {
+		return m.id, nil
+	}
+	id, err := layout.NewInstanceID(m.cfg.IP, m.cfg.Name)
+	if err != nil {
+		return id, &field.Error{Job: m.name(), Field: "instance", Problem: err.Error(), Err: err}
+	}
+	m.id = id
+	return id, nil
+}
+
+// life is the value of the life's node. Up is the earliest that any live instance knows.
+func (m *Member) life() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.cfg.Now()
+	if m.up.IsZero() {
+		m.up = now
+		for _, l := range m.lives {
+			if !l.Up.IsZero() && l.Up.Before(m.up) {
+				m.up = l.Up
+			}
+		}
+	}
+	return layout.MarshalLife(layout.Life{Up: m.up, At: now, Zone: settings.LocalZone()})
+}
+
+// serverOps write the server's node where it is missing, or is to start disabled.
+func (m *Member) serverOps() []registry.Op {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	status, known := m.servers[m.cfg.IP]
+	path, disabled := m.cfg.Job.Server(m.cfg.IP), layout.ServerStatus(false)
+	switch {
+	case !known:
+		return []registry.Op{registry.Create(path, []byte(layout.ServerStatus(!m.set.Stored.Disabled)))}
+	case m.set.Stored.Disabled && status != disabled:
+		return []registry.Op{registry.Set(path, []byte(disabled), registry.AnyVersion)}
+	}
+	return nil
+}
+
+// inherit returns the ledger that a registration starts with, and what removes the one
+// before it: all of its nodes, the leader's and the term included.
+func (m *Member) inherit(ctx context.Context) (*ledger.Ledger, []registry.Op, error) {
+	m.mu.Lock()
+	old := m.former
+	m.mu.Unlock()
+	if old == nil {
+		return ledger.New(0, 0), nil, nil
+	}
+	job := m.cfg.Job
+	nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered,
+		job.Ledger(old.id), job.Life(old.id), job.Notice(old.id), job.Instance(old.id), job.Leader(), job.Term())
+	if err != nil {
+		return nil, nil, err
+	}
+	led := old.ledger
+	if n := nodes[0]; n.Exists() && n.Created == old.created {
+		if now, err := ledger.Decode(n.Value); err == nil {
+			led = now // the leader, or a commit in flight, may have written it since
+		}
+	}
+	led = led.Clone()
+	for n, rec := range led.All() {
+		if rec.Running() {
+			rec.Leaving = true // the leader decides anew
+			led.Set(n, rec)
+		}
+	}
+	var ops []registry.Op
+	for i, n := range nodes {
+		if n.Exists() && (i == 0 || n.Owned) {
+			ops = append(ops, registry.Delete(n.Path, n.Version))
+		}
+	}
+	if failpoint.Mutant(failpoint.OldRegistrationKept) {
+		ops = nil
+	}
+	if failpoint.Mutant(failpoint.RunsForgotten) {
+		led = ledger.New(led.Epoch, led.Total)
+	}
+	return led, ops, nil
+}
+
+// open starts firing, or goes on, with the ledger that the registration has made.
+func (m *Member) open(ctx context.Context) error {
+	m.mu.Lock()
+	id, f := m.id.String(), m.firing
+	m.mu.Unlock()
+	nodes, err := m.cfg.Session.Get(ctx, m.cfg.Job.Ledger(id), m.cfg.Job.Schedule())
+	if err != nil {
+		return fmt.Errorf("core: open: %w", err)
+	}
+	place := execution.Place{Life: m.cfg.Job.Life(id), Ledger: m.cfg.Job.Ledger(id)}
+	led, err := ledger.Decode(nodes[0].Value)
+	if !nodes[0].Exists() || err != nil {
+		m.gone(fmt.Errorf("core: the new ledger is not there: %w", errors.Join(err, registry.ErrNotFound)))
+		return nil
+	}
+	if f != nil {
+		f.Resume(id, place, nodes[0], led)
+	} else if f, err = firing.New(m.firingConfig(), id, place, nodes[0]); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.firing, m.former = f, &former{id: id, created: nodes[0].Created}
+	m.stage = stageFiring
+	paused, every := m.paused, m.set.Reconcile
+	m.leader = m.newLeader(id)
+	enabled := m.begins()
+	set := m.itemSettings()
+	m.mu.Unlock()
+	if paused { // Stop came meanwhile
+		f.Stop()
+		return nil
+	}
+	f.Configure(set)
+	f.SetServer(enabled)
+	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.sawNotice)
+	m.cfg.Session.Follow(m.cfg.Job.Leader(), registry.Self, m.sawLeader)
+	m.arm(every)
+	m.cfg.Host.Running(id)
+	m.look()
+	return nil
+}
+
+func (m *Member) firingConfig() firing.Config {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return firing.Config{
+		Job: m.cfg.Job, Session: m.cfg.Session, Context: m.ctx, Life: m.cfg.Session.Context,
+		Records: m.cfg.Session.Records, Clock: m.cfg.Clock, Now: m.cfg.Now, Places: m.cfg.Places, Emit: m.cfg.Emit,
+		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Gone: m.gone, Changed: m.changed,
+		Settings: m.itemSettings(), Up: m.up,
+		Call: func(ctx context.Context, r firing.Run) error {
+			m.mu.Lock()
+			set := m.set
+			m.mu.Unlock()
+			return m.cfg.Call(ctx, set, r)
+		},
+	}
+}
+
+// newLeader makes the leading part of a registration. The caller holds mu.
+func (m *Member) newLeader(id string) *leading.Leader {
+	ctx, cancel := context.WithCancel(m.cfg.Session.Context)
+	m.leading = cancel
+	return leading.New(leading.Config{
+		Session: m.cfg.Session, Context: ctx, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id,
+		Now: m.cfg.Now, Facts: m.facts, Emit: m.cfg.Emit,
+		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Waits: m.cfg.Host.Waits,
+	})
+}
+
+// gone says that this registration has ended: somebody deleted a node of it.
+func (m *Member) gone(err error) {
+	if m.cfg.Session.Context.Err() != nil || m.cfg.Session.Err() != nil {
+		return // the whole session has
+	}
+	m.mu.Lock()
+	if m.broken == nil && m.stage >= stageRegistered && m.stage < stageLeft {
+		m.broken = err
+	}
+	m.mu.Unlock()
+	m.task.Poke()
+}
+
+// breakOff ends the work under a registration whose nodes are gone. What runs goes on.
+func (m *Member) breakOff(cause error) {
+	m.mu.Lock()
+	f, l, id, old := m.firing, m.leader, m.id.String(), m.former
+	m.leader = nil
+	if m.leading != nil {
+		m.leading()
+	}
+	m.mu.Unlock()
+	m.cfg.Session.Unfollow(m.cfg.Job.Notice(id), registry.Self)
+	m.cfg.Session.Unfollow(m.cfg.Job.Leader(), registry.Self)
+	if l != nil {
+		l.Close()
+	}
+	if f != nil && old != nil {
+		old.ledger = f.Suspend()
+		old.cause = cause
+	} else {
+		old = nil
+	}
+	m.mu.Lock()
+	m.former, m.broken = old, nil
+	m.id = layout.InstanceID{}
+	m.stage = stageWatching
+	m.mu.Unlock()
+	m.cfg.Host.Again()
+}
+
+// leave ends this instance alone, after what runs has ended.
+func (m *Member) leave(ctx context.Context) error {
+	m.Pause()
+	m.mu.Lock()
+	f, l, id := m.firing, m.leader, m.id.String()
+	m.mu.Unlock()
+	if !f.Quiet() || !m.cfg.Places.Idle() || !l.Settled() {
+		return nil // their ends poke again
+	}
+	failpoint.Hit(failpoint.BeforeLeave)
+	_, err := settle.Commit{
+		Store: m.cfg.Session,
+		Ops: []registry.Op{
+			registry.Delete(m.cfg.Job.Life(id), registry.AnyVersion),
+			registry.Delete(m.cfg.Job.Notice(id), registry.AnyVersion),
+		},
+		Shows: func(n registry.Node) bool { return !n.Exists() },
+	}.Run(ctx, m.hindered)
+	if failed, refused := errors.AsType[*registry.CommitError](err); refused && errors.Is(failed, registry.ErrNotFound) {
+		m.mu.Lock()
+		m.shutDown, m.paused = false, false // more than the instance is gone: this was no wish to end it
+		m.mu.Unlock()
+		m.gone(failed)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.reach(stageLeft)
+	m.Close(errShutDown)
+	m.cfg.Host.ShutDown(id)
+	return nil
+}
+
+// errShutDown is the cause of contexts of an instance that was shut down from outside.
+var errShutDown = errors.New("the instance was shut down from outside")

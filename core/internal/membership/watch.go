@@ -1,0 +1,398 @@
+package membership
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/core/internal/leading"
+	"github.com/elasticron/elasticron/core/internal/misfire"
+	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/strategy"
+)
+
+// watchAll follows what the member decides by.
+func (m *Member) watchAll() {
+	m.mu.Lock()
+	m.stage = stageWatching
+	again := m.unsynced < 0 // prepared once more; the watches go on
+	if !again {
+		m.unsynced = 5
+	}
+	m.mu.Unlock()
+	if again {
+		return
+	}
+	job, watch := m.cfg.Job, m.cfg.Session.Follow
+	watch(job.Servers(), registry.Children, m.noting(m.sawServer))
+	watch(job.Instances(), registry.Children, m.noting(m.sawInstance))
+	watch(job.Lives(), registry.Children, m.noting(m.sawLife))
+	watch(job.InForce(), registry.Children, m.noting(m.sawInForce))
+	watch(job.ShardingState(), registry.Children, m.noting(m.sawFlag))
+}
+
+// noting wraps the handler of a target that must be synced before the member registers.
+// note is called with mu held; what it returns is called without.
+func (m *Member) noting(note func(registry.Node) func()) func(registry.Event) {
+	synced := false
+	return func(e registry.Event) {
+		var then func()
+		m.mu.Lock()
+		switch {
+		case !e.Synced:
+			then = note(e.Node)
+		case !synced:
+			synced = true
+			if m.unsynced--; m.unsynced == 0 {
+				m.unsynced = -1
+			}
+		}
+		ready := m.unsynced < 0
+		m.mu.Unlock()
+		if then != nil {
+			then()
+		}
+		if ready {
+			m.task.Poke()
+		}
+	}
+}
+
+func (m *Member) sawServer(n registry.Node) func() {
+	ip := path.Base(n.Path)
+	if !n.Exists() {
+		delete(m.servers, ip)
+	} else {
+		m.servers[ip] = string(n.Value)
+	}
+	if _, err := layout.ServerEnabled(m.servers[ip]); err != nil {
+		m.warn("server "+ip+" is taken as disabled", err)
+	}
+	return m.switched
+}
+
+// switched tells the parts whether this server may begin anything, and lead.
+func (m *Member) switched() {
+	m.mu.Lock()
+	f, begins := m.firing, m.begins()
+	m.mu.Unlock()
+	if f != nil {
+		f.SetServer(begins)
+	}
+	m.look()
+}
+
+// begins reports whether anything may begin here, by operators' wishes.
+func (m *Member) begins() bool { return m.enabled(m.cfg.IP) && !m.set.Stored.Disabled }
+
+// enabled reports whether instances of the server may own items.
+func (m *Member) enabled(ip string) bool {
+	status, known := m.servers[ip]
+	on, err := layout.ServerEnabled(status)
+	return known && err == nil && on
+}
+
+func (m *Member) sawInstance(n registry.Node) func() {
+	id := path.Base(n.Path)
+	had := m.instances[id]
+	if n.Exists() {
+		m.instances[id] = true
+	} else {
+		delete(m.instances, id)
+		// Ours is gone: if the life stands, somebody shut this instance down.
+		if had && m.stage >= stageRegistered && id == m.id.String() {
+			m.shutDown = true
+		}
+	}
+	if had == n.Exists() {
+		return nil
+	}
+	return m.look
+}
+
+func (m *Member) sawLife(n registry.Node) func() {
+	id := path.Base(n.Path)
+	if !n.Exists() {
+		_, had := m.lives[id]
+		delete(m.lives, id)
+		if had && m.stage >= stageRegistered && id == m.id.String() {
+			return func() { m.gone(errLifeGone) }
+		}
+		return m.look
+	}
+	life, err := layout.UnmarshalLife(n.Value)
+	if err != nil {
+		m.warn("foreign value in "+n.Path, err)
+	}
+	m.lives[id] = life
+	return m.look
+}
+
+var (
+	errLifeGone   = errors.New("the instance's life was deleted from outside")
+	errNoticeGone = errors.New("the instance's notice was deleted from outside")
+)
+
+func (m *Member) sawFlag(n registry.Node) func() {
+	l := m.leader
+	if l == nil {
+		return nil
+	}
+	name, exists := path.Base(n.Path), n.Exists()
+	return func() { l.SawFlag(name, exists) }
+}
+
+// sawInForce follows the schedule by which everybody fires. The base is the leader's.
+func (m *Member) sawInForce(n registry.Node) func() {
+	if n.Path != m.cfg.Job.Schedule() || !n.Exists() {
+		return m.look
+	}
+	s, err := layout.UnmarshalSchedule(n.Value)
+	if err == nil {
+		var t timing
+		if t, err = timingOf(s); err == nil {
+			m.inForce, m.rule = s, t
+			return m.refire
+		}
+	}
+	m.warn("the schedule in force cannot be read; the last one stays", err)
+	return m.look
+}
+
+// refire puts the schedule in force, and what else the items go by.
+func (m *Member) refire() {
+	m.mu.Lock()
+	f, set := m.firing, m.itemSettings()
+	m.mu.Unlock()
+	if f != nil {
+		f.Configure(set)
+		if st := f.State(); st.Never && !set.Delayed {
+			m.warn("the schedule never fires again", nil)
+		}
+	}
+	m.look()
+}
+
+// A timing is what a schedule in force means to the items.
+type timing struct {
+	line    misfire.Line
+	delayed bool
+	delay   time.Duration
+}
+
+func timingOf(s layout.Schedule) (timing, error) {
+	now, err := settings.ParseSchedule(s.Cron, s.Zone, s.Gap, s.Overlap)
+	if err != nil {
+		return timing{}, err
+	}
+	t := timing{line: misfire.Line{Since: s.Since, Now: now}}
+	t.delay, t.delayed = now.Delay()
+	if s.Before != nil {
+		before, err := settings.ParseSchedule(s.Before.Cron, s.Before.Zone, s.Before.Gap, s.Before.Overlap)
+		if err != nil {
+			return timing{}, err
+		}
+		if _, delayed := before.Delay(); !delayed {
+			t.line.Before = before
+		}
+	}
+	return t, nil
+}
+
+// itemSettings are what the items go by now. The caller holds mu.
+func (m *Member) itemSettings() items.Settings {
+	t := m.rule
+	if t.line.Now == nil { // nobody has put one in force yet, and nobody owns anything
+		t.line.Now = m.set.Schedule
+		t.delay, t.delayed = m.set.Schedule.Delay()
+	}
+	return items.Settings{Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line}
+}
+
+// sawLeader follows who leads.
+func (m *Member) sawLeader(e registry.Event) {
+	m.mu.Lock()
+	l := m.leader
+	m.mu.Unlock()
+	if e.Synced || l == nil {
+		return
+	}
+	l.SawLeader(e.Node)
+	m.look()
+}
+
+// look tells the leader that what the assignment depends on has changed.
+func (m *Member) look() {
+	m.mu.Lock()
+	l := m.leader
+	able := l != nil && m.enabled(m.cfg.IP) && m.instances[m.id.String()] && !m.paused && m.stage == stageFiring
+	m.mu.Unlock()
+	if l != nil {
+		l.SetAble(able)
+		l.Look()
+	}
+	m.changed()
+}
+
+// sawNotice has the ledger read that the leader has written.
+func (m *Member) sawNotice(e registry.Event) {
+	if e.Synced || (e.Node.Exists() && e.Node.Version == 0) {
+		return
+	}
+	m.mu.Lock()
+	f := m.firing
+	m.mu.Unlock()
+	if !e.Node.Exists() {
+		m.gone(errNoticeGone)
+	} else if f != nil {
+		f.Refresh(layout.UnmarshalNotice(e.Node.Value).Still)
+	}
+}
+
+// sawConfig puts a changed configuration in force.
+func (m *Member) sawConfig(e registry.Event) {
+	if e.Synced {
+		return
+	}
+	m.mu.Lock()
+	m.seen = e.Node
+	preparing := m.stage < stagePrepared
+	m.mu.Unlock()
+	if preparing {
+		m.task.Poke() // it may be what a failed start waits for
+	}
+	m.adoptConfig()
+}
+
+// adoptConfig puts in force what the watch has shown, unless preparation has taken it
+// already or has not come that far.
+func (m *Member) adoptConfig() {
+	m.mu.Lock()
+	n := m.seen
+	known := m.stage < stagePrepared || (n.Created == m.stored.Created && n.Version <= m.stored.Version) || n.Path == ""
+	m.mu.Unlock()
+	if known {
+		return
+	}
+	if !n.Exists() {
+		m.warn("the configuration was deleted; the last one stays in force", nil)
+		return
+	}
+	c, err := m.cfg.Job.UnmarshalConfig(n.Value)
+	var set settings.Settings
+	if err == nil {
+		set, err = settings.Parse(m.name(), c, m.cfg.Strategies)
+	}
+	m.mu.Lock()
+	m.stored = n
+	was := m.set
+	if err == nil {
+		m.set = set
+	}
+	f, enabled := m.firing, m.begins()
+	items := m.itemSettings()
+	m.mu.Unlock()
+	if err != nil {
+		m.warn("the configuration in the registry is refused; the last good one stays in force", err)
+		return
+	}
+	changes := settings.Differences(was.Stored, set.Stored)
+	if len(changes) == 0 {
+		return
+	}
+	m.cfg.Emit(event.ConfigChanged{Job: m.name(), Changes: changes})
+	m.tellSettings(set)
+	if f != nil {
+		f.Configure(items)
+		f.SetServer(enabled)
+		m.arm(set.Reconcile)
+	}
+	m.look()
+}
+
+// facts are what the leader needs to know.
+func (m *Member) facts() leading.Facts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	lives := make([]string, 0, len(m.lives))
+	for id := range m.lives {
+		lives = append(lives, id)
+	}
+	slices.Sort(lives)
+	eligible := map[string]bool{}
+	for id := range m.instances {
+		if parsed, err := layout.ParseInstanceID(id); err == nil {
+			eligible[id] = m.enabled(parsed.IP)
+		}
+	}
+	set := m.itemSettings()
+	s := m.set
+	f := leading.Facts{
+		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Up: m.up, Lives: lives,
+		Rule: layout.Rule{
+			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
+		},
+		ZoneOpen: s.Stored.TimeZone == "" && s.Stored.Props[settings.PropZone] == "",
+		Eligible: func(id string) bool { return eligible[id] },
+	}
+	f.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
+		return s.Strategy.Assign(strategy.Input{Job: m.name(), Instances: ids, Total: total, Previous: previous})
+	}
+	return f
+}
+
+// arm sets the next reconciliation.
+func (m *Member) arm(every time.Duration) {
+	if every > 0 {
+		m.check.Set(m.cfg.Now().Add(every))
+	} else {
+		m.check.Clear()
+	}
+}
+
+// reconcile makes the leader compare the whole state with what it should be.
+func (m *Member) reconcile(time.Time) {
+	m.mu.Lock()
+	l, every, paused := m.leader, m.set.Reconcile, m.paused
+	m.mu.Unlock()
+	if paused {
+		return
+	}
+	m.arm(every)
+	if l != nil {
+		l.Tidy()
+	}
+	m.look()
+	m.believe()
+}
+
+// believe sets records back that are far ahead of the clock, unless another instance's
+// clock says that this one is behind: it registered at an instant that is still to come.
+func (m *Member) believe() {
+	now := m.cfg.Now()
+	limit := now.Add(ledger.Believable)
+	m.mu.Lock()
+	f, own, paused := m.firing, m.id.String(), m.paused
+	behind := ""
+	for id, l := range m.lives {
+		if id != own && l.At.After(limit) {
+			behind = id
+		}
+	}
+	m.mu.Unlock()
+	if f == nil || paused || len(f.Ahead(limit)) == 0 {
+		return
+	}
+	if behind != "" {
+		m.warn("fires are recorded that are far ahead of this clock, and so is the clock of "+behind+
+			": which one is right cannot be known, so they wait; set the clocks right", nil)
+		return
+	}
+	f.Reset(limit)
+}

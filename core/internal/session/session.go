@@ -1,0 +1,178 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/core/internal/lane"
+	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/registry"
+)
+
+const (
+	// controlTasks and recordTasks bound the requests that one process has under way:
+	// for membership and leading, and for begins and ends.
+	controlTasks = 16
+	recordTasks  = 64
+	// deniedPause is how long a refused target is left alone.
+	deniedPause = time.Second
+	// deniedWarn is how often it is told.
+	deniedWarn = time.Minute
+	// closeWait bounds how long the end of the session at the service is waited for.
+	closeWait = 5 * time.Second
+)
+
+// A Session is open until End.
+type Session struct {
+	registry.Session
+	// Context ends with the session; its cause is why.
+	Context context.Context
+	// Control and Records run tasks that make requests.
+	Control, Records *lane.Pool
+
+	cancel  context.CancelCauseFunc
+	watcher registry.Watcher
+	warn    func(problem string, err error)
+	joined  sync.WaitGroup
+
+	mu      sync.Mutex
+	routes  map[target]*route
+	refused *time.Timer
+	warned  time.Time
+}
+
+type target struct {
+	path  string
+	scope registry.Scope
+}
+
+type route struct {
+	handle func(registry.Event)
+	synced bool
+}
+
+// Open opens a session and follows it. warn is told of targets that cannot be watched.
+func Open(ctx context.Context, reg registry.Registry, warn func(problem string, err error)) (*Session, error) {
+	ses, err := reg.Open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("core: session: %w", err)
+	}
+	w, err := ses.Watch(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("core: session: %w", err), ses.Close(ctx))
+	}
+	s := &Session{
+		Session: ses, watcher: w, warn: warn, routes: map[target]*route{},
+		Control: lane.NewPool(controlTasks), Records: lane.NewPool(recordTasks),
+	}
+	s.Context, s.cancel = context.WithCancelCause(context.Background())
+	s.joined.Go(s.follow)
+	return s, nil
+}
+
+// follow hands events to whoever watches their target.
+func (s *Session) follow() {
+	for {
+		events, err := s.watcher.Next(s.Context)
+		switch {
+		case err == nil:
+			for _, e := range events {
+				s.hand(e)
+			}
+		case s.Context.Err() != nil, s.Session.Err() != nil, errors.Is(err, registry.ErrClosed):
+			return // the session has ended, and its owner sees Done
+		case errors.Is(err, registry.ErrDenied):
+			s.denied(err)
+		default:
+			s.warn("watching failed; going on", err)
+			settle.Pause(s.Context, deniedPause)
+		}
+	}
+}
+
+func (s *Session) hand(e registry.Event) {
+	s.mu.Lock()
+	r := s.routes[target{e.Path, e.Scope}]
+	if r != nil && e.Synced {
+		r.synced = true
+	}
+	s.mu.Unlock()
+	if r != nil {
+		r.handle(e)
+	}
+}
+
+// denied asks for the refused target again, after a while. Which one it is is not said:
+// those that are watched already are left as they are.
+func (s *Session) denied(err error) {
+	s.mu.Lock()
+	tell := time.Since(s.warned) >= deniedWarn
+	if tell {
+		s.warned = time.Now()
+	}
+	if s.refused == nil {
+		s.refused = time.AfterFunc(deniedPause, s.addAgain)
+	}
+	s.mu.Unlock()
+	if tell {
+		s.warn("the registry does not let this instance watch a node that it needs; trying again", err)
+	}
+}
+
+func (s *Session) addAgain() {
+	s.mu.Lock()
+	s.refused = nil
+	var missing []target
+	for t, r := range s.routes {
+		if !r.synced {
+			missing = append(missing, t)
+		}
+	}
+	s.mu.Unlock()
+	for _, t := range missing {
+		_ = s.watcher.Add(t.path, t.scope) // after the end of the session nobody needs it
+	}
+}
+
+// Follow has handle called with what a target shows, until Unfollow.
+func (s *Session) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
+	s.mu.Lock()
+	s.routes[target{path, scope}] = &route{handle: handle}
+	s.mu.Unlock()
+	if err := s.watcher.Add(path, scope); err != nil && s.Context.Err() == nil && s.Session.Err() == nil {
+		s.warn("cannot watch "+path, err)
+	}
+}
+
+// Unfollow ends a target.
+func (s *Session) Unfollow(path string, scope registry.Scope) {
+	s.mu.Lock()
+	delete(s.routes, target{path, scope})
+	s.mu.Unlock()
+	s.watcher.Remove(path, scope)
+}
+
+// Cancel ends Context with a cause. What is under way fails soon.
+func (s *Session) Cancel(cause error) { s.cancel(cause) }
+
+// End joins every goroutine of the session and ends it at the service. Functions of
+// items are not waited for.
+func (s *Session) End(cause error) error {
+	s.cancel(cause)
+	s.Control.Close()
+	s.Records.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+	defer cancel()
+	err := s.Session.Close(ctx)
+	_ = s.watcher.Close() // it has ended with the session
+	s.joined.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused != nil {
+		s.refused.Stop()
+	}
+	return err
+}

@@ -1,0 +1,214 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/elasticron/elasticron/core/internal/schedule"
+	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/strategy"
+)
+
+// Props of ours.
+const (
+	// OwnProps begins the names of all of them.
+	OwnProps = "elasticron."
+	// PropGap and PropOverlap hold JobConfig.Gap and Overlap.
+	PropGap     = OwnProps + "dst.gap"
+	PropOverlap = OwnProps + "dst.overlap"
+	// PropZone is the zone of a job that has no time zone: that of the process which
+	// wrote the configuration first.
+	PropZone = OwnProps + "zone"
+)
+
+const (
+	// MaxItems bounds what a leader computes with.
+	MaxItems = 100_000
+	// MaxDelayedItems keeps the records of one instance within a value of the registry
+	// (256 KiB) when each item has one of its own, as with a fixed delay: an item that
+	// runs takes about 100 bytes.
+	MaxDelayedItems = 2_000
+)
+
+// Settings are a configuration, checked and ready for use.
+type Settings struct {
+	// Stored is the configuration as it stands in the registry.
+	Stored layout.Config
+	// Schedule is when the job fires, in Zone.
+	Schedule *schedule.Schedule
+	// Zone is the name of the zone that counts, as ParseSchedule takes it: the time zone,
+	// else that of the process which wrote the configuration, else the local one.
+	Zone string
+	// Strategy spreads the items.
+	Strategy strategy.Strategy
+	// ItemParams are the items' own parameters.
+	ItemParams map[int]string
+	// Monitor: what runs is recorded.
+	Monitor bool
+	// Reconcile is how often the leader looks at everything; 0 is never.
+	Reconcile time.Duration
+}
+
+// Parse checks a stored configuration and makes it ready. own are strategies that this
+// process brings, by name; they are found before the built-in ones.
+func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Settings, error) {
+	s := Settings{
+		Stored: c, Monitor: c.MonitorExecution, Zone: zoneThatCounts(c),
+		Reconcile: time.Duration(max(c.ReconcileIntervalMinutes, 0)) * time.Minute,
+	}
+	var errs [4]error
+	s.Schedule, errs[0] = ParseSchedule(c.Cron, s.Zone, c.Props[PropGap], c.Props[PropOverlap])
+	errs[1] = checkTotal(c.ShardingTotalCount, s.Schedule)
+	s.Strategy, errs[2] = findStrategy(c.JobShardingStrategyType, own)
+	s.ItemParams, errs[3] = layout.ParseItemParams(c.ShardingItemParameters)
+	if err := errors.Join(errs[:]...); err != nil {
+		return Settings{}, Named(job, err)
+	}
+	return s, nil
+}
+
+// names are the fields of core.JobConfig by their keys in the registry.
+var names = map[string]string{
+	"jobName": "Name", "cron": "Cron", "timeZone": "TimeZone", "gap": "Gap", "overlap": "Overlap",
+	"shardingTotalCount": "Shards", "shardingItemParameters": "ItemParams", "jobParameter": "JobParam",
+	"monitorExecution": "Monitor", "misfire": "Misfire", "failover": "Failover", "maxTimeDiffSeconds": "MaxTimeDiff",
+	"reconcileIntervalMinutes": "ReconcileInterval", "jobShardingStrategyType": "Strategy",
+	"description": "Description", "label": "Label", "disabled": "Disabled", "staticSharding": "StaticSharding",
+}
+
+// Named tells errors of the registry's keys as errors of the fields of core.JobConfig.
+func Named(job string, err error) error {
+	return field.Adapt(err, func(e *field.Error) {
+		e.Job = job
+		if props, isProp := strings.CutPrefix(e.Field, "props"); isProp {
+			e.Field = "Props" + props
+		}
+		e.Field = cmp.Or(names[e.Field], e.Field)
+	})
+}
+
+// ParseSchedule reads a schedule: the expression, the name of a zone ("" is the local
+// one), and the policies for a change of summer time ("" is the default).
+func ParseSchedule(cron, zone, gap, overlap string) (*schedule.Schedule, error) {
+	c := schedule.Config{Expr: cron, Zone: zone}
+	var errs [4]error
+	if gap == "skip" {
+		c.Gap = schedule.SkipGap
+	} else if gap != "" && gap != "run-after" {
+		errs[1] = field.Errorf("gap", `%q is not a policy; use "run-after" or "skip"`, gap)
+	}
+	if overlap == "both" {
+		c.Overlap = schedule.Both
+	} else if overlap != "" && overlap != "first" {
+		errs[2] = field.Errorf("overlap", `%q is not a policy; use "first" or "both"`, overlap)
+	}
+	s, err := schedule.Parse(c)
+	errs[0] = err
+	if isZone(err) {
+		// A wrong zone hides a wrong expression.
+		c.Zone = "UTC"
+		_, errs[3] = schedule.Parse(c)
+	}
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func isZone(err error) bool {
+	e := (*field.Error)(nil)
+	return errors.As(err, &e) && e.Field == "timeZone"
+}
+
+// checkTotal checks the sharding total count; s may be nil.
+func checkTotal(total int, s *schedule.Schedule) error {
+	const key = "shardingTotalCount"
+	switch {
+	case total <= 0:
+		return field.Errorf(key, "the sharding total count is %d; give at least 1", total)
+	case total > MaxItems:
+		return field.Errorf(key, "the sharding total count is %d; at most %d are possible", total, MaxItems)
+	case s == nil:
+		return nil
+	}
+	if _, fixed := s.Delay(); fixed && total > MaxDelayedItems {
+		return field.Errorf(key, "the sharding total count is %d; with a fixed delay at most %d are possible", total, MaxDelayedItems)
+	}
+	return nil
+}
+
+func findStrategy(name string, own map[string]strategy.Strategy) (strategy.Strategy, error) {
+	const key = "jobShardingStrategyType"
+	if s, ok := own[name]; ok {
+		if s == nil {
+			return nil, field.Errorf(key, "the strategy %q that WithStrategy gives is nil", name)
+		}
+		return s, nil
+	}
+	s, err := strategy.ByName(name)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, &field.Error{Field: key, Err: err, Problem: fmt.Sprintf(
+			"%q depends on the clock and on a node outside the assignment; use ROUND_ROBIN or STICKY, on every member of the job", name)}
+	case err != nil:
+		known := append(strategy.Names(), slices.Sorted(maps.Keys(own))...)
+		return nil, &field.Error{Field: key, Err: err, Problem: fmt.Sprintf(
+			"%q is not a strategy; there are: %s (core.WithStrategy adds one of your own)", name, strings.Join(known, ", "))}
+	}
+	return s, nil
+}
+
+// Inactive says in one line each which settings have no effect yet, but would in
+// ElasticJob or in a later version.
+func Inactive(c layout.Config) []string {
+	var lines []string
+	say := func(active bool, line string) {
+		if active {
+			lines = append(lines, line)
+		}
+	}
+	say(c.Failover, "Failover is set but not active yet: an item whose instance dies while it runs waits for its next fire")
+	say(!c.Misfire, "Misfire is MisfireSkip but not active yet: fires that were missed are made up")
+	say(c.MaxTimeDiffSeconds > 0, "MaxTimeDiff is set but not active yet: clocks are not compared")
+	say(c.StaticSharding, "StaticSharding is set but not active yet: items move when instances change")
+	var foreign []string
+	for key, set := range map[string]bool{
+		"jobErrorHandlerType": c.JobErrorHandlerType != "", "jobListenerTypes": len(c.JobListenerTypes) > 0,
+		"jobExtraConfigurations":                !c.JobExtraConfigurations.IsZero(),
+		"jobExecutorThreadPoolSizeProviderType": c.JobExecutorThreadPoolSizeProviderType != "",
+	} {
+		if set {
+			foreign = append(foreign, key)
+		}
+	}
+	slices.Sort(foreign)
+	say(len(foreign) > 0, "settings of ElasticJob have no effect here and are kept as they are: "+strings.Join(foreign, ", "))
+	return lines
+}
+
+// ToWrite is the configuration to write in place of the one that stands in the registry,
+// nil when there is none: what only ElasticJob knows is kept, and a job without a time
+// zone keeps its zone, or gets this process's.
+func ToWrite(c layout.Config, before *layout.Config) layout.Config {
+	zone := ""
+	if before != nil {
+		c.JobErrorHandlerType, c.JobListenerTypes = before.JobErrorHandlerType, before.JobListenerTypes
+		c.JobExecutorThreadPoolSizeProviderType, c.OldThreadPoolKey = before.JobExecutorThreadPoolSizeProviderType, before.OldThreadPoolKey
+		c.JobExtraConfigurations = before.JobExtraConfigurations
+		zone = before.Props[PropZone]
+	}
+	if c.TimeZone == "" && readsClock(c) {
+		c.Props = maps.Clone(c.Props)
+		if c.Props == nil {
+			c.Props = layout.Props{}
+		}
+		c.Props[PropZone] = cmp.Or(zone, LocalZone())
+	}
+	return c
+}

@@ -1,0 +1,138 @@
+package sharding
+
+import (
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A State is what the nodes of a registration say.
+type State uint8
+
+const (
+	// Alive: its life and its notice stand.
+	Alive State = iota
+	// Astray: one of the two was deleted from outside. Nothing of it is assigned until
+	// it has registered anew, which it does as soon as it sees that.
+	Astray
+	// Dead: both are gone, as one session takes both at once.
+	Dead
+)
+
+// A Member is an instance with a life or a ledger.
+type Member struct {
+	ID    string
+	State State
+	// Eligible: it may be given items.
+	Eligible bool
+	// Ledger is nil when it is missing: absent, unreadable, or not made with the life.
+	Ledger  *ledger.Ledger
+	Version registry.Version
+}
+
+// A View is all that the plan depends on.
+type View struct {
+	// Base is the epoch in force, nil before the first.
+	Base *layout.Base
+	// Total is the sharding total count that is wanted.
+	Total int
+	// Monitor and Delayed are as in the configuration: begins are recorded; the schedule
+	// is a fixed delay.
+	Monitor, Delayed bool
+	// Now is the leader's clock.
+	Now time.Time
+	// Up is since when the job has had a live instance without a break.
+	Up time.Time
+	// Members are all instances, in any order.
+	Members []Member
+	// Assign maps the eligible ids to items; previous is what all ids own now, the
+	// dead and the disabled included.
+	Assign func(ids []string, total int, previous map[string][]int) map[string][]int
+}
+
+// holds reports whether the member holds items of an epoch before.
+func (m Member) holdsBefore(epoch int) bool {
+	return m.Ledger != nil && m.Ledger.Len() > 0 && m.Ledger.Epoch < epoch
+}
+
+func (v *View) eligible() []string {
+	var ids []string
+	for _, m := range v.Members {
+		if m.State == Alive && m.Eligible && m.Ledger != nil {
+			ids = append(ids, m.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// repair returns the base that the ledgers show where there is none, or one of an
+// earlier epoch than theirs: somebody deleted or overwrote it.
+func (v *View) repair() *layout.Base {
+	last, used := 0, 0
+	var latest time.Time
+	total := 0
+	for _, m := range v.Members {
+		if m.Ledger == nil {
+			continue
+		}
+		last = max(last, m.Ledger.Epoch)
+		if m.Ledger.Len() == 0 {
+			continue
+		}
+		if m.Ledger.Epoch >= used {
+			used, total = m.Ledger.Epoch, m.Ledger.Total
+		}
+		if t := m.Ledger.Latest(); t.After(latest) {
+			latest = t
+		}
+	}
+	switch {
+	case v.Base != nil && used <= v.Base.Epoch:
+		return nil
+	case total > 0:
+		return &layout.Base{Epoch: max(used, 1), To: total, Through: latest, Assigned: true}
+	}
+	return &layout.Base{Epoch: last + 1, To: v.Total, Through: v.Up}
+}
+
+// end returns the instant at which the epoch in force ends: the latest that any ledger
+// has recorded. Records of a clock that was far ahead are left out while others are
+// not: a fire of the next years would excuse all until then.
+func (v *View) end() time.Time {
+	var all, sane time.Time
+	for _, m := range v.Members {
+		if m.Ledger == nil || m.Ledger.Epoch != v.Base.Epoch {
+			continue
+		}
+		for _, rec := range m.Ledger.All() {
+			for _, t := range []time.Time{rec.Through, rec.Run} {
+				all = later(all, t)
+				if t.Before(v.Now.Add(ledger.Believable)) {
+					sane = later(sane, t)
+				}
+			}
+		}
+	}
+	if sane.IsZero() {
+		sane = all
+	}
+	if !v.Monitor && !v.Delayed {
+		sane = later(sane, v.Now.Add(unrecorded))
+	}
+	return later(sane, v.Base.Through)
+}
+
+// unrecorded is how far ahead an epoch without records ends: by then everybody has
+// heard of it.
+const unrecorded = 2 * time.Second
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,202 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/firing"
+	"github.com/elasticron/elasticron/core/internal/membership"
+	"github.com/elasticron/elasticron/core/internal/places"
+	"github.com/elasticron/elasticron/core/internal/session"
+	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/internal/layout"
+)
+
+// A job is what Add was given, over all sessions. It implements membership.Host.
+type job struct {
+	scheduler *Scheduler
+	work      Job
+	local     JobConfig
+	stored    layout.Config
+	path      layout.Job
+	places    *places.Places
+
+	mu     sync.Mutex
+	member *membership.Member // of the current session
+	phase  Phase
+	err    error
+	wait   string
+	id     string // of the last registration
+	why    event.StopReason
+}
+
+func (s *Scheduler) newJob(work Job, cfg JobConfig) (*job, error) {
+	wrong := cfg.validate(s.opts)
+	if work == nil {
+		wrong = errors.Join(&ConfigError{Job: cfg.Name, Field: "Job", Problem: "is nil; give the function that does the work"}, wrong)
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	path, err := layout.New(s.reg.Namespace(), cfg.Name)
+	if err != nil {
+		return nil, settings.Named(cfg.Name, err)
+	}
+	stored, err := cfg.stored()
+	if err != nil {
+		return nil, err
+	}
+	j := &job{scheduler: s, work: work, local: cfg, stored: stored, path: path, phase: PhaseStarting}
+	j.places = places.New(limitOf(cfg), j.returned)
+	return j, nil
+}
+
+// join makes the job a member in a session, unless it has ended for good.
+func (j *job) join(ses *session.Session) {
+	s := j.scheduler
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.ended() {
+		return
+	}
+	j.member = membership.New(membership.Config{
+		Host: j, Session: ses, Clock: s.clock, Now: s.opts.now, Emit: s.emit, Job: j.path,
+		Local: j.stored, Overwrite: j.local.Overwrite, Class: j.local.Class, Strategies: s.opts.strategies,
+		IP: s.opts.ip, Name: s.opts.name, Places: j.places, Call: j.call,
+	})
+	j.member.Join()
+}
+
+// ended reports whether the job never comes back. The caller holds mu.
+func (j *job) ended() bool { return j.phase == PhaseStopped || j.phase == PhaseFailed }
+
+// call runs the job's function for one item.
+func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run) error {
+	return j.work.Run(ctx, Shard{
+		Job: j.local.Name, Item: r.Item, Total: r.Total, Epoch: r.Epoch, Param: set.ItemParams[r.Item],
+		JobParam: set.Stored.JobParameter, Due: r.Due, Instance: r.Instance, Fence: r.Fence,
+	})
+}
+
+// returned is called when a function has returned, of whatever session.
+func (j *job) returned(item int) {
+	if m := j.current(); m != nil {
+		m.Unblock(item)
+	}
+	j.scheduler.bump()
+}
+
+func (j *job) current() *membership.Member {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.member
+}
+
+func (j *job) at() (Phase, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.phase, j.err
+}
+
+// pause begins nothing more, and cancels what runs with hurry. It reports whether
+// nothing is in hand.
+func (j *job) pause(hurry bool) bool {
+	m := j.current()
+	if m == nil {
+		return j.places.Idle()
+	}
+	m.Pause()
+	if hurry {
+		m.CancelRuns(ErrStopped)
+	}
+	return m.Quiet() && j.places.Idle()
+}
+
+// leave ends the job's part in a session; it starts again in the next.
+func (j *job) leave(cause error) {
+	if m := j.current(); m != nil {
+		m.Close(cause)
+	}
+	j.enter(PhaseStarting, nil)
+}
+
+// finish tells of the end of the job.
+func (j *job) finish() {
+	j.mu.Lock()
+	tell := j.member != nil && !j.ended()
+	id := j.id
+	j.mu.Unlock()
+	if tell {
+		j.enter(PhaseStopped, nil)
+		j.scheduler.emit(event.Stopped{Job: j.local.Name, Instance: id, Reason: event.StopCalled})
+	}
+}
+
+func (j *job) stillRunning() []string {
+	var names []string
+	for _, n := range j.places.Running() {
+		names = append(names, fmt.Sprintf("%s/%d", j.local.Name, n))
+	}
+	return names
+}
+
+// enter changes the phase, unless the job has ended. err is kept for PhaseFailed.
+func (j *job) enter(p Phase, err error) {
+	j.mu.Lock()
+	changed := j.phase != p && !j.ended()
+	if changed {
+		j.phase, j.err = p, err
+	}
+	j.mu.Unlock()
+	if changed {
+		j.scheduler.bump()
+	}
+}
+
+// Running implements membership.Host.
+func (j *job) Running(id string) {
+	j.mu.Lock()
+	j.id = id
+	j.mu.Unlock()
+	j.enter(PhaseRunning, nil)
+	j.scheduler.emit(event.Started{Job: j.local.Name, Instance: id})
+}
+
+// Again implements membership.Host.
+func (j *job) Again() { j.enter(PhaseStarting, nil) }
+
+// Failed implements membership.Host.
+func (j *job) Failed(err error) {
+	j.mu.Lock()
+	id := j.id
+	j.mu.Unlock()
+	j.enter(PhaseFailed, err)
+	j.scheduler.emit(event.Stopped{Job: j.local.Name, Instance: id, Reason: event.StopFailed, Err: err})
+}
+
+// ShutDown implements membership.Host.
+func (j *job) ShutDown(id string) {
+	j.mu.Lock()
+	j.why = event.StopShutDown
+	j.mu.Unlock()
+	j.enter(PhaseStopped, nil)
+	j.scheduler.emit(event.Stopped{Job: j.local.Name, Instance: id, Reason: event.StopShutDown})
+}
+
+// Waits implements membership.Host.
+func (j *job) Waits(what string) {
+	j.mu.Lock()
+	changed := j.wait != what
+	j.wait = what
+	j.mu.Unlock()
+	if changed {
+		j.scheduler.emit(event.Waiting{Job: j.local.Name, For: what})
+		j.scheduler.bump()
+	}
+}
+
+// Changed implements membership.Host.
+func (j *job) Changed() { j.scheduler.bump() }

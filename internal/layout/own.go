@@ -1,0 +1,166 @@
+package layout
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/field"
+)
+
+// A Life is the value of a life's node.
+type Life struct {
+	// Up is since when the job has had a live instance without a break, as far as
+	// this instance knew when it registered.
+	Up time.Time `json:"up"`
+	// At is what the instance's clock said when it registered.
+	At time.Time `json:"at"`
+	// Zone is the zone by which its process would fire without a TimeZone.
+	Zone string `json:"zone,omitempty"`
+}
+
+// MarshalLife writes the value of a life's node.
+func MarshalLife(l Life) []byte {
+	l.Up, l.At = l.Up.UTC(), l.At.UTC()
+	return marshalOwn(l)
+}
+
+// UnmarshalLife reads what MarshalLife writes. The error is a *field.Error.
+func UnmarshalLife(value []byte) (Life, error) {
+	var l Life
+	return l, unmarshalOwn("life", value, &l)
+}
+
+// A Base is where an epoch starts: the time between two changes of the sharding
+// total count.
+type Base struct {
+	// Epoch counts from 1.
+	Epoch int `json:"epoch"`
+	// From and To are the totals before and in this epoch; From is 0 in the first.
+	From int `json:"from"`
+	To   int `json:"to"`
+	// Through: every fire due at or before it belongs to the epochs before.
+	Through time.Time `json:"through"`
+	// Assigned is set once every item of the epoch has stood in a ledger: one that
+	// stands in none since then has lost its record.
+	Assigned bool `json:"assigned,omitempty"`
+}
+
+// MarshalBase writes the value of the base's node.
+func MarshalBase(b Base) []byte {
+	b.Through = b.Through.UTC()
+	return marshalOwn(b)
+}
+
+// UnmarshalBase reads what MarshalBase writes. The error is a *field.Error.
+func UnmarshalBase(value []byte) (Base, error) {
+	var b Base
+	if err := unmarshalOwn("base", value, &b); err != nil {
+		return b, err
+	}
+	if b.Epoch < 1 || b.To < 1 {
+		return b, &field.Error{Field: "base", Problem: "holds no epoch and total; delete the node, and the leader makes it again"}
+	}
+	return b, nil
+}
+
+// A Rule says when a job fires, in the words of its configuration.
+type Rule struct {
+	Cron    string `json:"cron"`
+	Zone    string `json:"zone,omitempty"`
+	Gap     string `json:"gap,omitempty"`
+	Overlap string `json:"overlap,omitempty"`
+}
+
+// A Schedule is the rule by which all members fire: since Since, and for the fires
+// until then the one before. Since is zero for the first.
+type Schedule struct {
+	// Number counts the schedules of the job from 1.
+	Number int `json:"n"`
+	Rule
+	// Since: fires due at or before it belong to Before.
+	Since time.Time `json:"since"`
+	// Before is the rule until Since; nil for the first schedule.
+	Before *Rule `json:"before,omitempty"`
+}
+
+// MarshalSchedule writes the value of the schedule's node.
+func MarshalSchedule(s Schedule) []byte {
+	s.Since = s.Since.UTC()
+	return marshalOwn(s)
+}
+
+// UnmarshalSchedule reads what MarshalSchedule writes. The error is a *field.Error.
+func UnmarshalSchedule(value []byte) (Schedule, error) {
+	var s Schedule
+	if err := unmarshalOwn("schedule", value, &s); err != nil {
+		return s, err
+	}
+	if s.Number < 1 || s.Cron == "" {
+		return s, &field.Error{Field: "schedule", Problem: "holds no cron; delete the node, and the leader makes it again"}
+	}
+	return s, nil
+}
+
+// A Notice is what the leader tells an instance: that its ledger was written.
+type Notice struct {
+	// Stamp is unique to the commit.
+	Stamp string
+	// Still asks the instance to commit nothing for a moment, so that the leader's
+	// commit is not refused again and again.
+	Still bool
+}
+
+const stillWord = " still"
+
+// MarshalNotice writes the value of a notice.
+func MarshalNotice(n Notice) []byte {
+	if n.Still {
+		return []byte(n.Stamp + stillWord)
+	}
+	return []byte(n.Stamp)
+}
+
+// UnmarshalNotice reads any value.
+func UnmarshalNotice(value []byte) Notice {
+	stamp, still := strings.CutSuffix(string(value), stillWord)
+	return Notice{Stamp: stamp, Still: still}
+}
+
+// A Term is the value of the leader's term.
+type Term struct {
+	// Leader is the id of who leads.
+	Leader string
+	// Commits counts the commits of this term.
+	Commits int
+}
+
+// MarshalTerm writes the value of a term.
+func MarshalTerm(t Term) []byte { return []byte(t.Leader + " " + strconv.Itoa(t.Commits)) }
+
+// UnmarshalTerm reads any value; what is not ours has no leader.
+func UnmarshalTerm(value []byte) Term {
+	leader, commits, _ := strings.Cut(string(value), " ")
+	n, err := strconv.Atoi(commits)
+	if err != nil {
+		return Term{}
+	}
+	return Term{Leader: leader, Commits: n}
+}
+
+func marshalOwn(v any) []byte {
+	value, err := json.Marshal(v)
+	if err != nil {
+		panic("layout: " + err.Error()) // plain values within Quartz's years have JSON
+	}
+	return value
+}
+
+func unmarshalOwn(what string, value []byte, into any) error {
+	if err := json.Unmarshal(value, into); err != nil {
+		return &field.Error{Field: what, Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value))), Err: err}
+	}
+	return nil
+}

@@ -43,6 +43,15 @@ conformance: ## the other adapters' tests under -race: the suite's case counts, 
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends
 	$(ZOOKEEPER) $(GO) test -count=1 -timeout 5m -run 'TestDefectNewDataComesBeforeItsEvent' ./registry/zookeeper/internal/link
 
+DURATION ?= 2m
+REGISTRY ?= etcd
+SEED ?= 0
+SERVERS ?= 1,3
+
+.PHONY: chaos
+chaos: ## worker processes under faults: DURATION=10m SEED=7 REGISTRY=etcd|zookeeper SERVERS=1,3
+	$(GO) run ./internal/chaos -duration $(DURATION) -registry $(REGISTRY) -seed $(SEED) -servers $(SERVERS)
+
 .PHONY: build
 build: ## everything compiles
 	$(GO) build ./...

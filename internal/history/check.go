@@ -22,7 +22,7 @@ func Check(records []Record, rules Rules) Report {
 		processes: map[string]*process{}, sessions: map[string]*session{}, lives: map[string]*life{},
 		jobs: map[string]*job{},
 		report: Report{
-			Broken: map[Invariant]int{},
+			Broken: map[Invariant]int{}, Ways: map[string]int{},
 			Tally: Tally{
 				Records: len(records), Skipped: map[string]int{}, Faults: map[string]Hits{}, Judged: map[Invariant]int{},
 			},

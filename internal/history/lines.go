@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,10 +14,14 @@ const (
 	linesAfter  = 8
 )
 
+// verbs are what a format stands open for.
+var verbs = regexp.MustCompile(`%[a-z]`)
+
 // blame tells a violation.
 func (c *checker) blame(i Invariant, k Key, at time.Duration, format string, args ...any) {
 	c.report.Broken[i]++
-	if c.report.Broken[i] > c.rules.Show {
+	way := string(i) + ": " + verbs.ReplaceAllString(format, "…")
+	if c.report.Ways[way]++; c.report.Ways[way] > c.rules.Show {
 		return
 	}
 	c.report.Violations = append(c.report.Violations, Violation{

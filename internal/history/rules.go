@@ -81,8 +81,8 @@ type Rules struct {
 	// in. Zero is judged too.
 	Enter time.Duration
 
-	// Show bounds the violations of one invariant that are told with their lines; 10
-	// when zero. All are counted.
+	// Show bounds the violations of one kind that are told with their lines; 10 when
+	// zero. All are counted.
 	Show int
 	// Most bounds the fires of items that are judged, against records that make no sense;
 	// 16 million when zero. What is beyond it is a violation.
@@ -139,10 +139,12 @@ func (k Key) String() string {
 
 // A Report is what Check found.
 type Report struct {
-	// Violations are at most Rules.Show of each invariant, by time.
+	// Violations are at most Rules.Show of each kind, by time.
 	Violations []Violation
 	// Broken counts all violations.
 	Broken map[Invariant]int
+	// Ways counts them by what is wrong, in words.
+	Ways map[string]int
 	// Tally counts what was judged.
 	Tally Tally
 }

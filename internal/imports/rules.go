@@ -38,6 +38,7 @@ var Rules = []Rule{
 	{Packages: "internal/imports"},
 	{Packages: "internal/ports"},
 	{Packages: "internal/history"},
+	{Packages: "internal/chaos", Anything: true, Never: []string{"cmd/...", "examples/..."}},
 	{Packages: "internal/testbed/...", Anything: true, Never: []string{"core/...", "cmd/...", "examples/..."}},
 	{Packages: "cmd/...", Anything: true, Never: []string{"examples/...", "internal/testbed/...", "registry/conformance"}},
 	// Of the test bed, an example may only start a ZooKeeper (zkserver).

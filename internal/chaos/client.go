@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A client is the driver's own way to the servers, past all proxies.
+type client struct {
+	reg registry.Registry
+	mu  sync.Mutex
+	ses registry.Session
+}
+
+// attemptTime bounds one attempt; a server may be down meanwhile.
+const attemptTime = 2 * time.Second
+
+// do calls f with a live session until it succeeds, ctx ends, or all faults must be over.
+func (c *client) do(ctx context.Context, f func(ctx context.Context, ses registry.Session) error) error {
+	ctx, cancel := context.WithTimeout(ctx, serverTime)
+	defer cancel()
+	var last error
+	for {
+		err := c.attempt(ctx, f)
+		if err == nil {
+			return nil
+		}
+		pause := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return errors.Join(err, last)
+		}
+		last = err
+	}
+}
+
+func (c *client) attempt(ctx context.Context, f func(ctx context.Context, ses registry.Session) error) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	ses, err := c.session(ctx)
+	if err != nil {
+		return err
+	}
+	return f(ctx, ses)
+}
+
+func (c *client) session(ctx context.Context) (registry.Session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ses != nil && c.ses.Err() == nil {
+		return c.ses, nil
+	}
+	ses, err := c.reg.Open(ctx)
+	if err == nil {
+		c.ses = ses
+	}
+	return ses, err
+}
+
+// job is the layout of a job of the run.
+func jobLayout(name string) layout.Job {
+	j, err := layout.New(namespace, name)
+	if err != nil {
+		panic(err) // the names are constants
+	}
+	return j
+}
+
+// configure edits a job's configuration as an operator would.
+func (c *client) configure(ctx context.Context, job string, edit func(*layout.Config)) error {
+	j := jobLayout(job)
+	return c.do(ctx, func(ctx context.Context, ses registry.Session) error {
+		nodes, err := ses.Get(ctx, j.Config())
+		if err != nil {
+			return err
+		}
+		cfg, err := j.UnmarshalConfig(nodes[0].Value)
+		if err != nil {
+			return err
+		}
+		edit(&cfg)
+		value, err := layout.MarshalConfig(cfg)
+		if err != nil || bytes.Equal(value, nodes[0].Value) {
+			return err
+		}
+		_, err = ses.Commit(ctx, registry.Set(j.Config(), value, nodes[0].Version))
+		return err
+	})
+}
+
+// put makes a node have a value, or be absent when value is nil.
+func (c *client) put(ctx context.Context, path string, value []byte) error {
+	return c.do(ctx, func(ctx context.Context, ses registry.Session) error {
+		nodes, err := ses.Get(ctx, path)
+		if err != nil {
+			return err
+		}
+		switch n := nodes[0]; {
+		case value == nil && !n.Exists(), value != nil && n.Exists() && bytes.Equal(n.Value, value):
+			return nil
+		case value == nil:
+			_, err = ses.Commit(ctx, registry.Delete(path, n.Version))
+		case n.Exists():
+			_, err = ses.Commit(ctx, registry.Set(path, value, n.Version))
+		default:
+			_, err = ses.Commit(ctx, registry.Create(path, value))
+		}
+		return err
+	})
+}
+
+// snapshot reads what stands of a job.
+func (c *client) snapshot(ctx context.Context, job string) (s *history.Snapshot, schedule *history.Schedule, err error) {
+	err = c.do(ctx, func(ctx context.Context, ses registry.Session) error {
+		s, schedule, err = readSnapshot(ctx, ses, jobLayout(job))
+		return err
+	})
+	return s, schedule, err
+}
+
+func readSnapshot(ctx context.Context, ses registry.Session, j layout.Job) (*history.Snapshot, *history.Schedule, error) {
+	s := &history.Snapshot{Running: map[int]string{}}
+	if err := ses.Sync(ctx); err != nil {
+		return nil, nil, err
+	}
+	var items, ledgers []string
+	for _, list := range []struct {
+		path string
+		into *[]string
+	}{{j.Instances(), &s.Instances}, {j.Lives(), &s.Lives}, {j.Sharding(), &items}, {j.Ledgers(), &ledgers}} {
+		names, err := ses.Children(ctx, list.path)
+		if err != nil && !errors.Is(err, registry.ErrNotFound) {
+			return nil, nil, err
+		}
+		*list.into = names
+	}
+	inForce := j.OwnRoot() + "/inforce"
+	paths := []string{j.Leader(), j.Term(), inForce + "/base", inForce + "/schedule", j.Necessary(), j.Processing()}
+	fixed := len(paths)
+	for _, id := range ledgers {
+		paths = append(paths, j.Ledger(id))
+	}
+	var numbers []int
+	for _, name := range items {
+		if n, ok := layout.ParseItem(name); ok {
+			numbers = append(numbers, n)
+			paths = append(paths, j.Running(n))
+		}
+	}
+	nodes, err := ses.Get(ctx, paths...)
+	if err != nil {
+		return nil, nil, err
+	}
+	schedule, err := fill(s, nodes[:fixed])
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, id := range ledgers {
+		node := nodes[fixed+i]
+		if !node.Exists() {
+			continue
+		}
+		l, err := readLedger(id, node.Value)
+		if err != nil {
+			return nil, nil, fmt.Errorf("ledger of %s: %w", id, err)
+		}
+		s.Ledgers = append(s.Ledgers, l)
+	}
+	for i, n := range numbers {
+		if node := nodes[fixed+len(ledgers)+i]; node.Exists() {
+			s.Running[n] = string(node.Value)
+		}
+	}
+	return s, schedule, nil
+}
+
+// fill takes what the fixed nodes say, in the order in which readSnapshot asks.
+func fill(s *history.Snapshot, nodes []registry.Node) (schedule *history.Schedule, err error) {
+	s.Leader, s.Term = string(nodes[0].Value), readTerm(nodes[1].Value)
+	if nodes[2].Exists() {
+		if s.Base, err = readBase(nodes[2].Value); err != nil {
+			return nil, err
+		}
+	}
+	if nodes[3].Exists() {
+		if schedule, err = readSchedule(nodes[3].Value); err != nil {
+			return nil, err
+		}
+	}
+	for _, flag := range nodes[4:] {
+		if flag.Exists() {
+			s.Flags = append(s.Flags, flag.Path)
+		}
+	}
+	return schedule, nil
+}

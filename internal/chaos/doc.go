@@ -1,0 +1,25 @@
+// Chaos runs jobs in worker processes on a real registry while faults are drawn by a
+// seed, keeps a history of what happened, and judges it:
+//
+//	go run ./internal/chaos -duration 2m -registry zookeeper
+//	go run ./internal/chaos -seed 7 -servers 3 -dir /tmp/run
+//
+// Half of the time is spent on one server, half on three, unless -servers says
+// otherwise. The seed decides which faults come when and whom they hit; the same seed
+// draws the same ones. The table at the end says what was done and seen, and each
+// invariant that was broken, with the history of the item around it (package history).
+//
+// # Processes
+//
+// The driver is the parent of all: workers and etcd's servers are this program again,
+// with their task in the environment; ZooKeeper is run by package zkserver. Each
+// worker reaches the servers through proxies of its own. All end with the driver,
+// however it ends. Everything listens on the loopback interface only.
+//
+// # Errors
+//
+// The exit status is 0 when nothing was broken, 1 when something was, 2 for a wrong
+// command line, and 3 when the run is void: too few faults, a kind of fault that never
+// hit, too few fires, no quiescence. The histories of a run that did not end well are
+// kept, and their folder is named.
+package main

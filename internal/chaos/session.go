@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A watched registry writes down what becomes of its sessions, and which lives are
+// under which.
+type watched struct {
+	registry.Registry
+
+	out *history.Writer
+
+	mu    sync.Mutex
+	lives map[string]*watchedSession // by instance id
+}
+
+func watch(reg registry.Registry, out *history.Writer) *watched {
+	return &watched{Registry: reg, out: out, lives: map[string]*watchedSession{}}
+}
+
+// Open implements registry.Registry.
+func (r *watched) Open(ctx context.Context) (registry.Session, error) {
+	ses, err := r.Registry.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &watchedSession{Session: ses, in: r, closing: make(chan struct{})}
+	r.out.Write(history.Record{Kind: history.Opened, Session: ses.ID(), Deadline: commonOf(ses.Deadline())})
+	go s.follow()
+	return s, nil
+}
+
+// under returns the session of a life, and its Deadline now.
+func (r *watched) under(instance string) (session string, deadline time.Duration) {
+	r.mu.Lock()
+	s := r.lives[instance]
+	r.mu.Unlock()
+	if s == nil {
+		return "", 0
+	}
+	return s.ID(), commonOf(s.Deadline())
+}
+
+// A watchedSession is one session.
+type watchedSession struct {
+	registry.Session
+
+	in      *watched
+	once    sync.Once
+	closing chan struct{}
+}
+
+// heartbeat is how often the Deadline is written down.
+const heartbeat = 200 * time.Millisecond
+
+// follow tells how far the Deadline moves, and the session's loss.
+func (s *watchedSession) follow() {
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.tell(history.Alive, nil)
+		case <-s.closing:
+			return
+		case <-s.Done():
+			s.tell(history.Lost, s.Err())
+			return
+		}
+	}
+}
+
+func (s *watchedSession) tell(k history.Kind, err error) {
+	s.in.out.Write(history.Record{Kind: k, Session: s.ID(), Deadline: commonOf(s.Deadline()), Err: text(err)})
+}
+
+// Commit implements registry.Store.
+func (s *watchedSession) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	for _, op := range ops {
+		if op.Kind == registry.OpCreateEphemeral {
+			s.registers(op.Path)
+		}
+	}
+	return s.Session.Commit(ctx, ops...)
+}
+
+// registers notes the life that a path stands for: /elasticron/{namespace}/{job}/lives/{id}.
+func (s *watchedSession) registers(path string) {
+	parts := strings.Split(path, "/")
+	if len(parts) < 4 || parts[len(parts)-2] != "lives" {
+		return
+	}
+	job, id := parts[len(parts)-3], parts[len(parts)-1]
+	s.in.mu.Lock()
+	known := s.in.lives[id]
+	s.in.lives[id] = s
+	s.in.mu.Unlock()
+	if known == nil {
+		s.in.out.Write(history.Record{Kind: history.Registered, Job: job, Instance: id, Session: s.ID()})
+	}
+}
+
+// Close implements registry.Session.
+func (s *watchedSession) Close(ctx context.Context) error {
+	s.once.Do(func() {
+		s.tell(history.Closing, nil)
+		close(s.closing)
+	})
+	err := s.Session.Close(ctx)
+	if err != nil { // it ends by expiry
+		s.tell(history.Lost, err)
+	}
+	return err
+}
+
+// text is an error's, or nothing.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/history"
+)
+
+// A table is what a run did and saw.
+type table struct {
+	history.Tally
+
+	broken   map[history.Invariant]int
+	ways     map[string]int
+	troubles []string
+}
+
+func tableOf(r history.Report, troubles []string) table {
+	return table{Tally: r.Tally, broken: r.Broken, ways: r.Ways, troubles: troubles}
+}
+
+// add sums two tables.
+func (t *table) add(o table) {
+	if t.Skipped == nil {
+		t.Skipped, t.Faults = map[string]int{}, map[string]history.Hits{}
+		t.Judged, t.broken, t.ways = map[history.Invariant]int{}, map[history.Invariant]int{}, map[string]int{}
+	}
+	for _, n := range []struct {
+		into *int
+		more int
+	}{
+		{&t.Records, o.Records}, {&t.Runs, o.Runs}, {&t.Fires, o.Fires}, {&t.Ended, o.Ended}, {&t.Failed, o.Failed},
+		{&t.Cut, o.Cut}, {&t.Untold, o.Untold}, {&t.Due, o.Due}, {&t.Crashes, o.Crashes}, {&t.Losses, o.Losses},
+		{&t.Leaders, o.Leaders}, {&t.Epochs, o.Epochs},
+	} {
+		*n.into += n.more
+	}
+	for k, n := range o.Skipped {
+		t.Skipped[k] += n
+	}
+	for k, h := range o.Faults {
+		sum := t.Faults[k]
+		t.Faults[k] = history.Hits{Begun: sum.Begun + h.Begun, Hit: sum.Hit + h.Hit}
+	}
+	for k, n := range o.Judged {
+		t.Judged[k] += n
+	}
+	for k, n := range o.broken {
+		t.broken[k] += n
+	}
+	for k, n := range o.ways {
+		t.ways[k] += n
+	}
+	t.Lateness = append(t.Lateness, o.Lateness...)
+	slices.Sort(t.Lateness)
+	t.troubles = append(t.troubles, o.troubles...)
+}
+
+func (t *table) write(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(what string, values ...any) {
+		fmt.Fprintf(w, "  %s\t", what)
+		for _, v := range values {
+			fmt.Fprintf(w, "%v\t", v)
+		}
+		fmt.Fprintln(w)
+	}
+	row("fault", "begun", "hit")
+	for _, k := range slices.Sorted(maps.Keys(t.Faults)) {
+		row(k, t.Faults[k].Begun, t.Faults[k].Hit)
+	}
+	row("item fires", t.Fires)
+	row("due by the schedules", t.Due)
+	row("runs", t.Runs)
+	row("ended", t.Ended, fmt.Sprintf("%d failed", t.Failed), fmt.Sprintf("%d untold", t.Untold))
+	row("cut", t.Cut)
+	for _, why := range slices.Sorted(maps.Keys(t.Skipped)) {
+		row("skipped: "+why, t.Skipped[why])
+	}
+	row("processes killed", t.Crashes)
+	row("sessions lost", t.Losses)
+	row("leaders", t.Leaders)
+	row("changed totals", t.Epochs)
+	if n := len(t.Lateness); n > 0 {
+		row("lateness in calm", n, "p50 "+t.late(50), "p99 "+t.late(99), "most "+t.late(100))
+	}
+	for _, i := range slices.Sorted(maps.Keys(t.Judged)) {
+		row("judged: "+string(i), t.Judged[i])
+	}
+	sum := 0
+	for _, n := range t.broken {
+		sum += n
+	}
+	row("violations", sum)
+	_ = w.Flush()
+	for _, what := range slices.Sorted(maps.Keys(t.ways)) {
+		fmt.Fprintf(out, "  %6d  %s\n", t.ways[what], what)
+	}
+	for _, text := range t.troubles {
+		fmt.Fprintln(out, "  trouble:", text)
+	}
+}
+
+func (t *table) late(percent int) string {
+	i := min(len(t.Lateness)*percent/100, len(t.Lateness)-1)
+	return t.Lateness[i].Round(time.Millisecond).String()
+}
+
+// verdict says whether the run was good.
+func (t *table) verdict(sizes []int) error {
+	var void []string
+	faults := 0
+	for _, k := range kinds() {
+		if k.servers > slices.Max(sizes) {
+			continue
+		}
+		h := t.Faults[k.name]
+		faults += h.Begun
+		if h.Hit == 0 {
+			void = append(void, fmt.Sprintf("%s never hit", k.name))
+		}
+	}
+	if faults < leastFaults {
+		void = append(void, fmt.Sprintf("%d faults, at least %d are wanted", faults, leastFaults))
+	}
+	if t.Fires < leastFires {
+		void = append(void, fmt.Sprintf("%d item fires, at least %d are wanted", t.Fires, leastFires))
+	}
+	broken := 0
+	for _, n := range t.broken {
+		broken += n
+	}
+	switch {
+	case broken > 0 || len(t.troubles) > 0:
+		return errBroken
+	case len(void) > 0:
+		return &voidError{void}
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/elasticron/elasticron/core"
@@ -27,7 +28,7 @@ type shard struct {
 
 func newEngine(reg registry.Registry, stable, ip string, now func() time.Time, listen func(event.Event)) engine {
 	return engine{core.New(reg,
-		core.WithInstanceName(stable), core.WithIP(ip), core.WithClock(now), core.WithListener(listen))}
+		core.WithLogger(slog.New(slog.DiscardHandler)), core.WithInstanceName(stable), core.WithIP(ip), core.WithClock(now), core.WithListener(listen))}
 }
 
 // add adds a job whose items run.

@@ -398,6 +398,7 @@ var kinds = []kind{
 		return nil
 	}},
 	{"garbage in the configuration", 3, false, garbage(func(w *world, j *job, r *rand.Rand) (string, func()) {
+		w.garbled = true
 		return j.layout.Config(), func() { w.insist(func() bool { return w.configure(j) }) }
 	})},
 	{"garbage among the servers", 2, false, foreign(func(j *job) string { return j.layout.Servers() })},

@@ -68,6 +68,8 @@ func (w *world) excused(v history.Violation) bool {
 	case history.Outcome:
 		// Without a record a fire may run, and end, at two instances.
 		return strings.Contains(v.Text, "told as ended") && strings.HasSuffix(v.Text, "times") && w.unrecorded(v.Key.Job)
+	case history.Failed:
+		return w.garbled // who starts while the configuration is unreadable cannot run, and says so
 	case history.Early:
 		return names(w.struck)
 	case history.Overlap:

@@ -20,16 +20,17 @@ import (
 
 // A process is one scheduler of the cluster, with all that can happen to it.
 type process struct {
-	world  *world
-	name   string // its own; the instance name may be that of one before it
-	stable string
-	ip     string
-	link   *memory.Registry
-	engine engine
-	tasks  sync.WaitGroup
-	dead   chan struct{}      // closed when it is killed
-	ended  chan struct{}      // closed when Stop has returned for good
-	giveUp context.CancelFunc // ends a Start that still waits
+	world    *world
+	name     string // its own; the instance name may be that of one before it
+	stable   string
+	ip       string
+	link     *memory.Registry
+	engine   engine
+	tasks    sync.WaitGroup
+	dead     chan struct{}      // closed when it is killed
+	ended    chan struct{}      // closed when Stop has returned for good
+	instance map[string]string  // by job, as it was told last; the listener's own
+	giveUp   context.CancelFunc // ends a Start that still waits
 
 	mu       sync.Mutex
 	held     []*step // while it stands still
@@ -176,9 +177,16 @@ func (p *process) launch(jobs []*job) {
 
 func (p *process) listen(e event.Event) {
 	p.moves()
-	if r, ok := recordOf(e); ok {
-		p.tell("", r)
+	r, ok := recordOf(e)
+	switch {
+	case !ok:
+		return
+	case r.Kind == history.Started:
+		p.instance[r.Job] = r.Instance
+	case r.Kind == history.Owns:
+		r.Instance = p.instance[r.Job]
 	}
+	p.tell("", r)
 }
 
 // run is the function of every item.
@@ -282,6 +290,16 @@ func (p *process) stop(patience time.Duration) {
 	})
 }
 
+// alive tells how far the session's Deadline has moved.
+func (p *process) alive() {
+	p.mu.Lock()
+	s := p.session
+	p.mu.Unlock()
+	if s != nil && s.Err() == nil {
+		p.tell("", history.Record{Kind: history.Alive, Session: s.id, Deadline: p.world.common(s.inner.Deadline())})
+	}
+}
+
 // leaves notes that the process ends, and reports whether that is new.
 func (p *process) leaves() bool {
 	p.mu.Lock()
@@ -300,6 +318,7 @@ func (p *process) gone() bool {
 
 // crash kills the process: nothing that it does has an effect any more.
 func (p *process) crash() {
+	p.alive()
 	p.world.log.tell("", history.Record{Kind: history.Crashed, Who: "driver", Of: p.name})
 	p.link.Refuse()
 	close(p.dead)
@@ -319,6 +338,7 @@ func (p *process) crash() {
 // freeze makes the process stand still, as SIGSTOP does, until the end is called.
 func (p *process) freeze(clockToo bool) (thaw func()) {
 	p.world.log.tell("", history.Record{Kind: history.Paused, Who: "driver", Of: p.name})
+	p.alive()
 	now := p.now()
 	p.mu.Lock()
 	p.resume = make(chan struct{})

@@ -71,6 +71,7 @@ type world struct {
 
 	violations []violation // that need no checker
 	struck     []string    // lives that the driver ended
+	garbled    bool        // a configuration was made unreadable
 	forged     []string    // those whose owner looks dead and is not
 }
 
@@ -134,6 +135,7 @@ func (w *world) add(stable string) *process {
 	p := &process{
 		world: w, name: "s" + strconv.Itoa(n), stable: stable, link: w.server.Registry(namespace),
 		dead: make(chan struct{}), ended: make(chan struct{}), sessions: map[string]*session{},
+		instance: map[string]string{},
 	}
 	p.ip = "10.0.0." + strconv.Itoa(n)
 	if stable == "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -24,9 +25,9 @@ type Config struct {
 	// Jobs are in the order of the file. Their values were checked as core does.
 	Jobs []core.JobConfig
 
-	file   string
-	urlAt  *FieldError
-	places places
+	file     string
+	settings map[string]FieldError // where the keys of the registry block stand
+	places   places
 }
 
 // Load reads a file. The error is that of the file system, or an *Error. opts are those
@@ -67,22 +68,56 @@ func Parse(file string, data []byte, opts ...core.Option) (*Config, error) {
 	return cfg, nil
 }
 
-// Open opens the registry. Its adapter must have been imported. The caller closes it.
+// Open opens the registry. Its adapter must have been imported. The caller closes it. An
+// error names the place in the file; it is registry.ErrUnavailable or ErrDenied as well,
+// when it is one of those.
 func (c *Config) Open(ctx context.Context) (registry.Registry, error) {
 	u, err := c.Registry.URL()
 	if err != nil {
 		return nil, fmt.Errorf("config: registry.url: %w", err)
 	}
-	reg, err := registry.Open(ctx, u)
+	key, err := c.missing()
 	if err == nil {
-		return reg, nil
+		key = "url"
+		var reg registry.Registry
+		if reg, err = registry.Open(ctx, u); err == nil {
+			return reg, nil
+		}
 	}
-	if c.urlAt == nil {
+	at, known := c.settings[key]
+	if !known {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	at := *c.urlAt
 	at.Problem, at.Err = oneLine(err.Error()), err
 	return nil, &at
+}
+
+// missing finds the first file or variable that the registry block names and that is
+// not there, with the key that names it.
+func (c *Config) missing() (key string, err error) {
+	files := [][2]string{{"passwordFile", c.Registry.PasswordFile}}
+	if t := c.Registry.TLS; t.Enabled {
+		files = append(files, [][2]string{{"tls.ca", t.CA}, {"tls.cert", t.Cert}, {"tls.key", t.Key}}...)
+	}
+	for _, f := range files {
+		if f[1] == "" {
+			continue
+		}
+		file, err := os.Open(f[1])
+		if err != nil {
+			if p := (*fs.PathError)(nil); errors.As(err, &p) {
+				err = p.Err
+			}
+			return f[0], fmt.Errorf("the file %s cannot be read: %w", f[1], err)
+		}
+		_ = file.Close()
+	}
+	if name := c.Registry.PasswordEnv; name != "" {
+		if _, set := os.LookupEnv(name); !set {
+			return "passwordEnv", fmt.Errorf("the environment variable %s is not set; put the password in it", name)
+		}
+	}
+	return "", nil
 }
 
 // Job returns the configuration of one job.
@@ -122,6 +157,9 @@ func (c *Config) Bind(s *core.Scheduler, functions map[string]core.Job) error {
 // match compares the names of the file with those of the program.
 func (c *Config) match(functions map[string]core.Job) error {
 	var problems []*FieldError
+	if len(c.Jobs)+len(functions) == 0 {
+		problems = append(problems, &FieldError{File: c.file, Field: "jobs", Problem: "there is none; write jobs: and below it the name of a job with its settings"})
+	}
 	names := slices.Sorted(maps.Keys(functions))
 	var jobs []string
 	for _, j := range c.Jobs {

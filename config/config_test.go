@@ -155,13 +155,14 @@ func TestVariablesAreOfTheRegistryBlockAlone(t *testing.T) {
 // The settings that the block becomes are known to the adapters.
 func TestBothAdaptersKnowTheSettings(t *testing.T) {
 	t.Setenv("CONFIG_PASSWORD", "hunter2")
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte("hunter2"), 0o600))
 	for _, scheme := range []string{"etcd", "zookeeper"} {
 		for block, want := range map[string]string{
-			"passwordEnv: CONFIG_PASSWORD\n  tls: {enabled: true}":                 "127.0.0.1:1",
-			"passwordFile: no/password":                                            "no/password",
-			"passwordEnv: CONFIG_PASSWORD\n  tls: {ca: no/ca.pem}":                 "no/ca.pem",
-			"passwordEnv: CONFIG_PASSWORD\n  tls: {cert: no/c.pem, key: no/k.pem}": "no/c.pem",
-			"passwordEnv: CONFIG_NOBODY_SETS":                                      "CONFIG_NOBODY_SETS",
+			"passwordEnv: CONFIG_PASSWORD\n  tls: {enabled: true}":                         "127.0.0.1:1",
+			"passwordFile: " + file:                                                        "127.0.0.1:1",
+			"passwordEnv: CONFIG_PASSWORD\n  tls: {ca: " + file + "}":                      file,
+			"passwordEnv: CONFIG_PASSWORD\n  tls: {cert: " + file + ", key: " + file + "}": file,
 		} {
 			c, err := Parse("jobs.yaml", []byte("registry:\n  url: "+scheme+"://127.0.0.1:1/shop?dial-timeout=200ms\n  username: jo\n  "+block+"\n"))
 			require.NoError(t, err, block)
@@ -174,6 +175,25 @@ func TestBothAdaptersKnowTheSettings(t *testing.T) {
 	}
 }
 
+// Finding C 21: a file or variable that is missing is told where it is named.
+func TestMissingFilesAndVariables(t *testing.T) {
+	dir, err := filepath.Abs("no")
+	require.NoError(t, err)
+	for block, want := range map[string]string{
+		"passwordFile: no/password":             "4:3: registry.passwordFile: the file " + dir + "/password cannot be read: no such file or directory",
+		"tls: {ca: no/ca.pem}":                  "4:9: registry.tls.ca: the file " + dir + "/ca.pem cannot be read: no such file or directory",
+		"tls: {cert: config.go, key: no/k.pem}": "4:26: registry.tls.key: the file " + dir + "/k.pem cannot be read: no such file or directory",
+		"passwordEnv: CONFIG_NOBODY_SETS":       "4:3: registry.passwordEnv: the environment variable CONFIG_NOBODY_SETS is not set; put the password in it",
+		"tls: {cert: no/c.pem, key: doc.go}":    "4:9: registry.tls.cert: the file " + dir + "/c.pem cannot be read: no such file or directory",
+		"tls: {enabled: true, ca: no/ca.pem}":   "4:24: registry.tls.ca: the file " + dir + "/ca.pem cannot be read: no such file or directory",
+	} {
+		c, err := Parse("jobs.yaml", []byte("registry:\n  url: etcd://127.0.0.1:1/shop\n  username: jo\n  "+block+"\n"))
+		require.NoError(t, err, block)
+		_, err = c.Open(t.Context())
+		require.EqualError(t, err, "jobs.yaml:"+want, block)
+	}
+}
+
 func TestLoad(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(every), 0o600))
@@ -181,6 +201,8 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, c.Jobs, 2)
 
+	_, err = Load("") // Finding C 21.
+	require.EqualError(t, err, `config: the name of the file is empty; give one, such as "jobs.yaml"`)
 	_, err = Load(filepath.Join(t.TempDir(), "none.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "none.yaml")
@@ -237,7 +259,7 @@ func TestBind(t *testing.T) {
 	require.NoError(t, s.Stop(t.Context()))
 
 	require.ErrorIs(t, c.Bind(s, map[string]core.Job{"hello": work, "orders": work}), core.ErrStopped)
-	require.NoError(t, (&Config{}).Bind(s, nil))
+	require.EqualError(t, (&Config{}).Bind(s, nil), "jobs: there is none; write jobs: and below it the name of a job with its settings") // Finding C 21.
 }
 
 func TestPrintingShowsNoSettings(t *testing.T) {

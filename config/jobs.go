@@ -22,11 +22,11 @@ type jobKey struct {
 
 // fields are in the order of core.JobConfig. Name is the key of the job's block.
 var fields = []jobKey{
-	{"elasticJobClass", "Class", text(func(c *core.JobConfig) *string { return &c.Class })},
-	{"cron", "Cron", text(func(c *core.JobConfig) *string { return &c.Cron })},
-	{"timeZone", "TimeZone", text(func(c *core.JobConfig) *string { return &c.TimeZone })},
-	{"gap", "Gap", text(func(c *core.JobConfig) *string { return &c.Gap })},
-	{"overlap", "Overlap", text(func(c *core.JobConfig) *string { return &c.Overlap })},
+	{"elasticJobClass", "Class", word(func(c *core.JobConfig) *string { return &c.Class })},
+	{"cron", "Cron", word(func(c *core.JobConfig) *string { return &c.Cron })},
+	{"timeZone", "TimeZone", word(func(c *core.JobConfig) *string { return &c.TimeZone })},
+	{"gap", "Gap", word(func(c *core.JobConfig) *string { return &c.Gap })},
+	{"overlap", "Overlap", word(func(c *core.JobConfig) *string { return &c.Overlap })},
 	{"shardingTotalCount", "Shards", number(func(c *core.JobConfig) *int { return &c.Shards })},
 	{"shardingItemParameters", "ItemParams", readParams},
 	{"jobParameter", "JobParam", text(func(c *core.JobConfig) *string { return &c.JobParam })},
@@ -35,7 +35,7 @@ var fields = []jobKey{
 	{"failover", "Failover", flag(func(c *core.JobConfig) *bool { return &c.Failover })},
 	{"maxTimeDiff", "MaxTimeDiff", readTimeDiff},
 	{"reconcileInterval", "ReconcileInterval", readReconcile},
-	{"jobShardingStrategyType", "Strategy", text(func(c *core.JobConfig) *string { return &c.Strategy })},
+	{"jobShardingStrategyType", "Strategy", word(func(c *core.JobConfig) *string { return &c.Strategy })},
 	{"description", "Description", text(func(c *core.JobConfig) *string { return &c.Description })},
 	{"label", "Label", text(func(c *core.JobConfig) *string { return &c.Label })},
 	{"props", "Props", readProps},
@@ -58,6 +58,15 @@ func text(at func(*core.JobConfig) *string) func(*reader, member, *core.JobConfi
 	return func(r *reader, m member, c *core.JobConfig) (ok bool) {
 		*at(c), ok = r.text(m)
 		return ok
+	}
+}
+
+// word is a text that has a form, in which a variable has no place.
+func word(at func(*core.JobConfig) *string) func(*reader, member, *core.JobConfig) bool {
+	return func(r *reader, m member, c *core.JobConfig) (ok bool) {
+		s, ok := r.text(m)
+		*at(c) = s
+		return ok && !r.variable(m, s)
 	}
 }
 
@@ -158,12 +167,16 @@ var jobWords = map[string]string{
 	"itemparams": "shardingItemParameters", "jobparam": "jobParameter",
 	"monitor": "monitorExecution", "monitoroff": "monitorExecution: false", "misfireoff": "misfire: false", "misfireskip": "misfire: false",
 	"strategy": "jobShardingStrategyType", "shardingstrategy": "jobShardingStrategyType", "jobshardingstrategyclass": "jobShardingStrategyType",
-	"class": "elasticJobClass", "jobclass": "elasticJobClass", "jobtype": "elasticJobClass", "elasticjobtype": "elasticJobClass",
+	"class": "elasticJobClass", "jobclass": "elasticJobClass",
 	"schedule": "cron", "tz": "timeZone", "zone": "timeZone",
 }
 
+const byFunction = "is ElasticJob's: here the program gives each job its function (Config.Bind); remove it"
+
 // foreign are keys of ElasticJob that mean nothing here yet.
 var foreign = map[string]string{
+	"jobtype":                               byFunction,
+	"elasticjobtype":                        byFunction,
 	"jobname":                               "the name is that of the block; remove the key",
 	"name":                                  "the name is that of the block; remove the key",
 	"jobexecutorthreadpoolsizeprovidertype": "is ElasticJob's alone; remove it, and write concurrency to bound the items that run at once",
@@ -197,7 +210,18 @@ func (r *reader) jobs(block member) ([]core.JobConfig, places) {
 
 // job reads the settings of one job. It returns the fields that could not be read.
 func (r *reader) job(block member, c *core.JobConfig, where map[string]member) (unread []string, ok bool) {
-	for _, m := range r.members(block.value, block.path, "write cron and shardingTotalCount on the next lines, indented") {
+	found := r.members(block.value, block.path, "write cron and shardingTotalCount on the next lines, indented")
+	for n, m := range found {
+		if rest := n > 0 && block.value.Style&yaml.FlowStyle != 0 && m.value.Kind == yaml.ScalarNode && m.value.Value == "" && null(m.value); rest {
+			before := found[n-1]
+			r.add(m.key, before.path, "ends at the comma before %s; put a value that holds a comma in quotes", clip(m.key.Value))
+			for _, f := range fields {
+				if f.key == before.key.Value {
+					unread = append(unread, f.name)
+				}
+			}
+			continue
+		}
 		i := slices.IndexFunc(fields, func(f jobKey) bool { return f.key == m.key.Value })
 		if i < 0 {
 			unread = append(unread, r.unknownField(m)...)

@@ -16,7 +16,7 @@ type reader struct {
 	file, dir string
 	opts      []core.Option
 	problems  []*FieldError
-	urlAt     *FieldError // where registry.url stands
+	settings  map[string]FieldError // where the keys of the registry block stand
 }
 
 // add notes a problem at a node, nil for the file as a whole.
@@ -117,7 +117,7 @@ func (r *reader) root(n *yaml.Node) *Config {
 		switch m.key.Value {
 		case "registry":
 			cfg.Registry = r.registry(m)
-			cfg.urlAt = r.urlAt
+			cfg.settings = r.settings
 		case "jobs":
 			cfg.Jobs, cfg.places = r.jobs(m)
 		default:
@@ -199,7 +199,12 @@ func (p places) at(job, field string) (m member, given bool) {
 
 // problem is a refusal of core at the place of the file that caused it.
 func (p places) problem(file string, e *FieldError) *FieldError {
-	m, given := p.at(e.Job, e.Field)
+	// Of a prop, only the place of all is kept.
+	name, prop, isProp := strings.Cut(e.Field, ".")
+	m, given := p.at(e.Job, name)
+	if isProp {
+		m.path = join(m.path, prop)
+	}
 	text := e.Problem
 	switch {
 	case given:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -78,6 +79,12 @@ func parseAddress(address string) (*url.URL, url.Values, error) {
 			return nil, nil, errors.New("holds a user, which does not belong in a URL; give it as username, and the password in a file that passwordFile names or a variable that passwordEnv names")
 		}
 		return nil, nil, errSecret
+	}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		_, port, found := strings.Cut(host[strings.LastIndexByte(host, ']')+1:], ":")
+		if n, err := strconv.Atoi(port); found && (err != nil || n < 1 || n > 65535) {
+			return nil, nil, errors.New("has a port that is none; write host:port with a port of 1 to 65535")
+		}
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

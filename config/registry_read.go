@@ -44,8 +44,10 @@ func (r *reader) registry(block member) Registry {
 		case "username":
 			reg.Username = r.setting(m)
 		case "passwordFile":
+			r.place("passwordFile", m)
 			reg.PasswordFile = r.filename(m)
 		case "passwordEnv":
+			r.place("passwordEnv", m)
 			reg.PasswordEnv = r.variableName(m)
 		case "tls":
 			reg.TLS = r.tls(m)
@@ -63,8 +65,17 @@ func (r *reader) registry(block member) Registry {
 	if err != nil && urlRead {
 		r.add(place.key, join(block.path, "url"), "%v", err)
 	}
-	r.urlAt = &FieldError{File: r.file, Line: place.key.Line, Column: place.key.Column, Field: join(block.path, "url")}
+	place.path = join(block.path, "url")
+	r.place("url", place)
 	return reg
+}
+
+// place keeps where a key of the registry block stands.
+func (r *reader) place(name string, m member) {
+	if r.settings == nil {
+		r.settings = map[string]FieldError{}
+	}
+	r.settings[name] = FieldError{File: r.file, Line: m.key.Line, Column: m.key.Column, Field: m.path}
 }
 
 // setting is a text of the registry block with its variables replaced.
@@ -116,6 +127,7 @@ func (r *reader) tls(block member) TLS {
 		r.add(block.key, block.path, "is empty; give ca, cert and key, or enabled: true")
 	}
 	for _, m := range found {
+		r.place("tls."+m.key.Value, m)
 		switch m.key.Value {
 		case "enabled":
 			if s := r.setting(m); s != "" {

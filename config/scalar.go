@@ -27,9 +27,18 @@ func (r *reader) text(m member) (string, bool) {
 	return "", false
 }
 
+// variable notes a ${NAME}, which is replaced in the registry block alone.
+func (r *reader) variable(m member, s string) bool {
+	found := strings.Contains(s, "${")
+	if found {
+		r.add(m.value, m.path, "holds ${…}, which is replaced in the registry block alone; write the value itself")
+	}
+	return found
+}
+
 func (r *reader) bool(m member) (value, ok bool) {
 	s, ok := r.text(m)
-	if !ok {
+	if !ok || r.variable(m, s) {
 		return false, false
 	}
 	return r.parseBool(m, s, quoted(m.value))
@@ -55,7 +64,7 @@ var wholeNumber = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]*)$`)
 
 func (r *reader) int(m member) (int, bool) {
 	s, ok := r.text(m)
-	if !ok {
+	if !ok || r.variable(m, s) {
 		return 0, false
 	}
 	if quoted(m.value) || !wholeNumber.MatchString(s) {
@@ -73,7 +82,7 @@ func (r *reader) int(m member) (int, bool) {
 // duration reads a positive duration with its unit. Zero says what to write for none.
 func (r *reader) duration(m member, example, zero string) (time.Duration, bool) {
 	s, ok := r.text(m)
-	if !ok {
+	if !ok || r.variable(m, s) {
 		return 0, false
 	}
 	d, err := time.ParseDuration(s)

@@ -76,7 +76,7 @@ var advice = []struct{ message, text string }{
 	{"expected key", "the line does not line up with those above; correct its indentation"},
 	{"'-' indicator", "the line does not line up with the list above; correct its indentation"},
 	{"could not find expected ':'", `the line is not "key: value"; correct it`},
-	{"unexpected end of stream", "a quote is opened and never closed; close it"},
+	{"unexpected end of stream", open},
 	{"',' or ']'", "a list in brackets is not closed, or lacks a comma; write [a, b]"},
 	{"',' or '}'", "a mapping in braces is not closed, or lacks a comma; write {a: 1, b: 2}, and put a value that holds braces in quotes"},
 	{"escape", `a "\" in double quotes begins an escape that YAML does not have; use single quotes`},
@@ -84,6 +84,25 @@ var advice = []struct{ message, text string }{
 
 // star is what a cron expression without quotes meets, where "*/5 *" begins an alias.
 const star = "a value cannot begin with * or &; put it in quotes"
+
+// open is told at the quote, where the parser names the end of the file.
+const open = "a quote is opened here and never closed; close it"
+
+// wide finds punctuation of Chinese and Japanese keyboards on a line that is no YAML, or
+// on the one before it, which the parser took for a part of it.
+func wide(data []byte, at int) *FieldError {
+	for _, n := range []int{at, at - 1} {
+		if n < 1 {
+			continue
+		}
+		for i, r := range lineOf(data, n) {
+			if strings.ContainsRune("：，｛｝［］＂＇", r) {
+				return &FieldError{Line: n, Column: i + 1, Problem: fmt.Sprintf("the full-width character %q stands here; write %q", r, r-'！'+'!')}
+			}
+		}
+	}
+	return nil
+}
 
 func syntaxProblem(data []byte, err error) *FieldError {
 	p := &FieldError{Problem: `is not YAML; correct the syntax here (put a value in quotes that begins with a sign or holds ": ")`}
@@ -93,9 +112,15 @@ func syntaxProblem(data []byte, err error) *FieldError {
 	}
 	p.Line, p.Column = max(load.Mark.Line, 1), max(load.Mark.Column, 1)
 	line := lineOf(data, p.Line)
+	if w := wide(data, p.Line); w != nil {
+		return w
+	}
 	for _, a := range advice {
 		if strings.Contains(load.Message, a.message) {
 			p.Problem = a.text
+			if a.text == open && load.ContextMark.Line > 0 {
+				p.Line, p.Column = load.ContextMark.Line, max(load.ContextMark.Column, 1)
+			}
 			if a.text == star {
 				p.Column = firstStar(line, p.Column)
 			}

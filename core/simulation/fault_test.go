@@ -196,6 +196,9 @@ func below(what ...func(j *job, id string) string) func(*world, *fault, *rand.Ra
 		}
 		if slices.Contains(paths, life(j, id)) || slices.Contains(paths, instance(j, id)) {
 			w.struck = append(w.struck, id)
+			if slices.Contains(paths, ledgerAt(j, id)) {
+				w.erased = append(w.erased, erasure{j.name, time.Now()})
+			}
 			if slices.Contains(paths, notice(j, id)) {
 				w.forged = append(w.forged, id)
 			}

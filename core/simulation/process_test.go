@@ -27,10 +27,11 @@ type process struct {
 	link     *memory.Registry
 	engine   engine
 	tasks    sync.WaitGroup
-	dead     chan struct{}      // closed when it is killed
-	ended    chan struct{}      // closed when Stop has returned for good
-	instance map[string]string  // by job, as it was told last; the listener's own
-	giveUp   context.CancelFunc // ends a Start that still waits
+	dead     chan struct{}             // closed when it is killed
+	ended    chan struct{}             // closed when Stop has returned for good
+	instance map[string]string         // by job, as it was told last; the listener's own
+	owned    map[string]history.Record // what it told last of that in this session
+	giveUp   context.CancelFunc        // ends a Start that still waits
 
 	mu       sync.Mutex
 	held     []*step // while it stands still
@@ -177,14 +178,24 @@ func (p *process) launch(jobs []*job) {
 
 func (p *process) listen(e event.Event) {
 	p.moves()
+	if _, over := e.(event.SessionLost); over {
+		clear(p.owned)
+	}
 	r, ok := recordOf(e)
 	switch {
 	case !ok:
 		return
 	case r.Kind == history.Started:
 		p.instance[r.Job] = r.Instance
+		if owned, same := p.owned[r.Job]; same {
+			// Registered anew in one session: what it owned it owns, unless it tells otherwise.
+			p.tell("", r)
+			r = owned
+			r.Instance = p.instance[r.Job]
+		}
 	case r.Kind == history.Owns:
 		r.Instance = p.instance[r.Job]
+		p.owned[r.Job] = r
 	}
 	p.tell("", r)
 }

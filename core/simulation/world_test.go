@@ -71,6 +71,7 @@ type world struct {
 
 	violations []violation // that need no checker
 	struck     []string    // lives that the driver ended
+	erased     []erasure   // of records that nobody can know any more
 	garbled    bool        // a configuration was made unreadable
 	forged     []string    // those whose owner looks dead and is not
 }
@@ -127,6 +128,12 @@ func (w *world) newJob(i int) *job {
 	return j
 }
 
+// An erasure is a ledger that was deleted together with the life that knew what it held.
+type erasure struct {
+	job string
+	at  time.Time
+}
+
 func (w *world) common(t time.Time) time.Duration { return w.log.common(t) }
 
 // add starts a process. One that comes back has the name of one before.
@@ -135,7 +142,7 @@ func (w *world) add(stable string) *process {
 	p := &process{
 		world: w, name: "s" + strconv.Itoa(n), stable: stable, link: w.server.Registry(namespace),
 		dead: make(chan struct{}), ended: make(chan struct{}), sessions: map[string]*session{},
-		instance: map[string]string{},
+		instance: map[string]string{}, owned: map[string]history.Record{},
 	}
 	p.ip = "10.0.0." + strconv.Itoa(n)
 	if stable == "" {

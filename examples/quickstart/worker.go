@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -45,7 +46,8 @@ func work(ctx context.Context) error {
 	defer reg.Close()
 	out := newTeller(os.Stdout)
 	var sched *core.Scheduler
-	sched = core.New(reg, core.WithInstanceName(os.Getenv(envWorker)), core.WithListener(func(e core.Event) { forward(out, sched, e) }))
+	sched = core.New(reg, core.WithInstanceName(os.Getenv(envWorker)), core.WithLogger(nil),
+		core.WithListener(func(e event.Event) { forward(out, sched, e) }))
 	if err := sched.Add(indexJob(files, out), jobConfig(items)); err != nil {
 		return err
 	}
@@ -79,35 +81,39 @@ func indexJob(files []string, out *teller) core.Job {
 }
 
 // forward tells the parent what the scheduler says.
-func forward(out *teller, s *core.Scheduler, e core.Event) {
+func forward(out *teller, s *core.Scheduler, e event.Event) {
 	switch e := e.(type) {
-	case core.Started:
+	case event.Started:
 		out.tell(message{Kind: kindStarted, Instance: e.Instance})
-	case core.LeaderChanged:
+	case event.LeaderChanged:
 		out.tell(message{Kind: kindLeader, Leader: e.Leader})
-	case core.ItemsChanged:
+	case event.ItemsChanged:
 		out.tell(message{Kind: kindItems, Items: e.Items})
-	case core.FireBegun:
+	case event.FireBegun:
 		out.tell(message{Kind: kindBegun, Due: e.Due, Items: e.Items, Next: s.State().Jobs[0].Next})
-	case core.ItemFailed:
-		out.tell(message{Kind: kindFailed, Due: e.Due, Item: e.Item, Text: e.Err.Error()})
-	case core.ItemsSkipped:
+	case event.ItemEnded:
+		if e.Err != nil {
+			out.tell(message{Kind: kindFailed, Due: e.Due, Item: e.Item, Text: e.Err.Error()})
+		}
+	case event.ItemCut:
+		out.tell(message{Kind: kindSkipped, Due: e.Due, Items: []int{e.Item}, Count: 1, Text: "its instance died while it ran"})
+	case event.ItemsSkipped:
 		out.tell(message{Kind: kindSkipped, Due: e.Due, Items: e.Items, Count: e.Count, Text: string(e.Reason)})
-	case core.Resharded:
+	case event.Resharded:
 		out.tell(message{Kind: kindMoves, Moves: changesOfOwner(e.Moves)})
-	case core.SessionLost:
+	case event.SessionLost:
 		out.tell(message{Kind: kindNote, Text: "session lost: " + e.Err.Error()})
-	case core.Waiting:
+	case event.Waiting:
 		if e.For != "" {
 			out.tell(message{Kind: kindNote, Text: "waits for " + e.For})
 		}
-	case core.Warning:
+	case event.Warning:
 		out.tell(message{Kind: kindNote, Text: e.Problem})
 	}
 }
 
 // changesOfOwner leaves out items that had no owner before.
-func changesOfOwner(moves []core.Move) int {
+func changesOfOwner(moves []event.Move) int {
 	n := 0
 	for _, m := range moves {
 		if m.From != "" {

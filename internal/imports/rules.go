@@ -27,11 +27,31 @@ var Rules = []Rule{
 
 	{Packages: "internal/field"},
 	{Packages: "internal/layout", May: []string{"registry", "internal/field", yamlParser}, Never: services()},
+	{Packages: "internal/layout/ledger"},
 	{Packages: "core/event"},
 	{Packages: "core/internal/schedule", May: []string{"internal/field", cronParser}, Never: services()},
-	{Packages: "core/internal/...", May: []string{"registry", "strategy", "internal/field", "internal/layout", "core/event", "core/internal/..."}, Never: services()},
+	// The rooms of the engine, in their order: each may import what stands above it here.
+	{Packages: "core/internal/alarm", Never: services()},
+	{Packages: "core/internal/lane", Never: services()},
+	{Packages: "core/internal/places", Never: services()},
+	{Packages: "core/internal/failpoint", Never: services()},
+	{Packages: "core/internal/misfire", Never: services()},
+	{Packages: "core/internal/dispatch", May: []string{"core/event"}, Never: services()},
+	{Packages: "core/internal/settings", May: []string{"strategy", "internal/field", "internal/layout", "core/event", "core/internal/schedule"}, Never: services()},
+	{Packages: "core/internal/settle", May: []string{"registry"}, Never: services()},
+	{Packages: "core/internal/items", May: room("core/event", "core/internal/misfire"), Never: services()},
+	{Packages: "core/internal/sharding", May: room("core/internal/failpoint"), Never: services()},
+	{Packages: "core/internal/execution", May: room("core/internal/failpoint", "core/internal/lane", "core/internal/settle"), Never: services()},
+	{Packages: "core/internal/session", May: []string{"registry", "core/internal/lane", "core/internal/settle"}, Never: services()},
+	{Packages: "core/internal/leading", May: room("core/event", "core/internal/failpoint", "core/internal/lane", "core/internal/settle",
+		"core/internal/sharding"), Never: services()},
+	{Packages: "core/internal/firing", May: room("core/event", "core/internal/alarm", "core/internal/execution", "core/internal/failpoint",
+		"core/internal/items", "core/internal/lane", "core/internal/places"), Never: services()},
+	{Packages: "core/internal/membership", May: room("strategy", "internal/field", "core/event", "core/internal/alarm", "core/internal/execution",
+		"core/internal/failpoint", "core/internal/firing", "core/internal/items", "core/internal/lane", "core/internal/leading",
+		"core/internal/misfire", "core/internal/places", "core/internal/session", "core/internal/settings", "core/internal/settle"), Never: services()},
 	{Packages: "core/simulation"}, // all of it is tests
-	{Packages: "core", May: []string{"registry", "strategy", "internal/field", "internal/layout", "core/event", "core/internal/..."}, Never: services()},
+	{Packages: "core", May: room("strategy", "internal/field", "core/event", "core/internal/..."), Never: services()},
 	{Packages: "job/...", May: []string{"registry", "strategy", "core"}, Never: services()},
 	{Packages: "config", May: []string{"registry", "core", "internal/field", "internal/layout", yamlParser}, Never: services()},
 
@@ -48,6 +68,11 @@ var Rules = []Rule{
 // adapter is what every adapter may import, and its client.
 func adapter(client ...string) []string {
 	return append([]string{"registry", "registry/latch", "registry/internal/..."}, client...)
+}
+
+// room is what the rooms of the engine share, and what one of them needs besides.
+func room(more ...string) []string {
+	return append([]string{"registry", "internal/layout", "internal/layout/ledger"}, more...)
 }
 
 // engine is what nothing below the programs may reach.

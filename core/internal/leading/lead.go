@@ -47,6 +47,7 @@ func (l *Leader) lead(ctx context.Context) error {
 func (l *Leader) reshard(ctx context.Context) error {
 	begun := l.cfg.Now()
 	pause := 5 * time.Millisecond
+	assigned := false
 	for {
 		s, err := l.view(ctx)
 		if err != nil {
@@ -62,9 +63,7 @@ func (l *Leader) reshard(ctx context.Context) error {
 			if err == nil {
 				l.refused = 0
 				l.await(plan)
-				if plan.Base != nil && plan.Base.Assigned {
-					l.Tidy()
-				}
+				assigned = assigned || (plan.Base != nil && plan.Base.Assigned)
 			}
 			again = plan.Base != nil
 		}
@@ -78,6 +77,9 @@ func (l *Leader) reshard(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !again:
+			if assigned { // an epoch's items: those of the one before may go
+				l.Tidy()
+			}
 			return nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/alarm"
 	"github.com/elasticron/elasticron/core/internal/firing"
+	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/core/internal/places"
@@ -68,6 +69,9 @@ type Member struct {
 	stop  context.CancelCauseFunc
 	task  *lane.Task
 	check *alarm.Alarm // the next reconciliation
+
+	putting sync.Mutex     // held while what the items go by is put in force
+	put     items.Settings // what was put in force last; guarded by putting
 
 	mu       sync.Mutex
 	set      settings.Settings

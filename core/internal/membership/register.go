@@ -185,15 +185,12 @@ func (m *Member) open(ctx context.Context) error {
 	m.stage = stageFiring
 	paused, every := m.paused, m.set.Reconcile
 	m.leader = m.newLeader(id)
-	enabled := m.begins()
-	set := m.itemSettings()
 	m.mu.Unlock()
 	if paused { // Stop came meanwhile
 		f.Stop()
 		return nil
 	}
-	f.Configure(set)
-	f.SetServer(enabled)
+	m.putInForce()
 	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.sawNotice)
 	m.cfg.Session.Follow(m.cfg.Job.Leader(), registry.Self, m.sawLeader)
 	m.arm(every)

@@ -77,15 +77,28 @@ func (m *Member) sawServer(n registry.Node) func() {
 	return m.switched
 }
 
-// switched tells the parts whether this server may begin anything, and lead.
+// switched follows whether this server may begin anything, and lead.
 func (m *Member) switched() {
-	m.mu.Lock()
-	f, begins := m.firing, m.begins()
-	m.mu.Unlock()
-	if f != nil {
-		f.SetServer(begins)
-	}
+	m.putInForce()
 	m.look()
+}
+
+// putInForce gives the items what they go by now. Who comes later has seen more: each
+// looks and puts while no other does.
+func (m *Member) putInForce() {
+	m.putting.Lock()
+	defer m.putting.Unlock()
+	m.mu.Lock()
+	f, begins, set := m.firing, m.begins(), m.itemSettings()
+	m.mu.Unlock()
+	if f == nil {
+		return
+	}
+	f.SetServer(begins)
+	if set != m.put {
+		m.put = set
+		f.Configure(set)
+	}
 }
 
 // begins reports whether anything may begin here, by operators' wishes.
@@ -165,18 +178,24 @@ func (m *Member) sawInForce(n registry.Node) func() {
 	return m.look
 }
 
-// refire puts the schedule in force, and what else the items go by.
+// refire puts the schedule in force.
 func (m *Member) refire() {
+	m.putInForce()
 	m.mu.Lock()
-	f, set := m.firing, m.itemSettings()
+	f := m.firing
 	m.mu.Unlock()
 	if f != nil {
-		f.Configure(set)
-		if st := f.State(); st.Never && !set.Delayed {
+		if st := f.State(); st.Never && !m.delayed() {
 			m.warn("the schedule never fires again", nil)
 		}
 	}
 	m.look()
+}
+
+func (m *Member) delayed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rule.delayed
 }
 
 // A timing is what a schedule in force means to the items.
@@ -295,8 +314,7 @@ func (m *Member) adoptConfig() {
 	if err == nil {
 		m.set = set
 	}
-	f, enabled := m.firing, m.begins()
-	items := m.itemSettings()
+	f := m.firing
 	m.mu.Unlock()
 	if err != nil {
 		m.warn("the configuration in the registry is refused; the last good one stays in force", err)
@@ -308,9 +326,8 @@ func (m *Member) adoptConfig() {
 	}
 	m.cfg.Emit(event.ConfigChanged{Job: m.name(), Changes: changes})
 	m.tellSettings(set)
+	m.putInForce()
 	if f != nil {
-		f.Configure(items)
-		f.SetServer(enabled)
 		m.arm(set.Reconcile)
 	}
 	m.look()

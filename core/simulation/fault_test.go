@@ -194,10 +194,13 @@ func below(what ...func(j *job, id string) string) func(*world, *fault, *rand.Ra
 		if !w.remove(paths...) {
 			return nil
 		}
+		if slices.Contains(paths, ledgerAt(j, id)) {
+			w.erased = append(w.erased, erasure{j.name, time.Now()})
+		}
 		if slices.Contains(paths, life(j, id)) || slices.Contains(paths, instance(j, id)) {
 			w.struck = append(w.struck, id)
-			if slices.Contains(paths, ledgerAt(j, id)) {
-				w.erased = append(w.erased, erasure{j.name, time.Now()})
+			if slices.Contains(paths, instance(j, id)) {
+				w.shut = append(w.shut, stable(id))
 			}
 			if slices.Contains(paths, notice(j, id)) {
 				w.forged = append(w.forged, id)
@@ -206,6 +209,9 @@ func below(what ...func(j *job, id string) string) func(*world, *fault, *rand.Ra
 		return &blow{of: j.name + " " + id, hit: hits(1)}
 	}
 }
+
+// stable is an instance id without what is random in it.
+func stable(id string) string { return id[:strings.LastIndex(id, "-")+1] }
 
 func life(j *job, id string) string     { return j.layout.Life(id) }
 func notice(j *job, id string) string   { return j.layout.Notice(id) }
@@ -332,6 +338,7 @@ var kinds = []kind{
 		by := one(r, []time.Duration{-time.Hour, -17 * time.Second, -3 * time.Second, -time.Second, time.Second, 4 * time.Second, 23 * time.Second, time.Hour})
 		if chance(r, 8) {
 			by = 366 * 24 * time.Hour
+			w.misled = true
 		}
 		by += time.Duration(r.IntN(1000))
 		p.set(by)
@@ -416,6 +423,7 @@ var kinds = []kind{
 	})},
 	{"garbage in a ledger", 2, true, garbage(func(w *world, j *job, r *rand.Rand) (string, func()) {
 		if ids := w.list(j.layout.Lives()); len(ids) > 0 {
+			w.erased = append(w.erased, erasure{j.name, time.Now()})
 			return j.layout.Ledger(one(r, ids)), nil
 		}
 		return "", nil

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	seeds  = flag.Int("seeds", 200, "how many seeds")
+	seeds  = flag.Int("seeds", usual, "how many seeds")
 	first  = flag.Uint64("first", 1, "the first seed")
 	seed   = flag.Uint64("seed", 0, "this seed alone")
 	faults = flag.String("faults", "", "with -seed: the faults that happen, a mask in hexadecimal; all by default")
@@ -114,6 +114,9 @@ func explain(t *testing.T, res result) {
 }
 
 func TestSeedsReproduce(t *testing.T) {
+	if raced {
+		t.Skip("the race detector shuffles goroutines on purpose")
+	}
 	for s := *first; s < *first+uint64(*twice); s++ {
 		t.Run(strconv.FormatUint(s, 10), func(t *testing.T) {
 			a, b := simulate(t, s, ^mask(0)), simulate(t, s, ^mask(0))

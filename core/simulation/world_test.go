@@ -71,9 +71,11 @@ type world struct {
 
 	violations []violation // that need no checker
 	struck     []string    // lives that the driver ended
-	erased     []erasure   // of records that nobody can know any more
-	garbled    bool        // a configuration was made unreadable
-	forged     []string    // those whose owner looks dead and is not
+	erased     []erasure
+	shut       []string // stable ids whose job was shut down from outside: it leaves by itself
+	misled     bool     // a clock was a year ahead
+	garbled    bool     // a configuration was made unreadable
+	forged     []string // those whose owner looks dead and is not
 }
 
 func newWorld(seed uint64) *world {
@@ -128,7 +130,7 @@ func (w *world) newJob(i int) *job {
 	return j
 }
 
-// An erasure is a ledger that was deleted together with the life that knew what it held.
+// An erasure is a ledger that the driver destroyed.
 type erasure struct {
 	job string
 	at  time.Time

@@ -10,11 +10,11 @@ help: ## this list
 # Runs a command beside one ZooKeeper that all its tests share; none is an error.
 ZOOKEEPER = ELASTICRON_ZOOKEEPER_REQUIRED=1 $(GO) run ./internal/testbed/cmd/withzookeeper --
 ADAPTERS = ./registry/etcd ./registry/zookeeper ./registry/polled/polledtest ./examples/adapter
-BUBBLES = ./registry/memory ./registry/latch ./registry/polled
+BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 
 .PHONY: test
 test: build ## every test under -race, on real servers; the suite's case counts; both examples
-	$(ZOOKEEPER) $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|polled|polled/polledtest)|examples/(adapter|quickstart|swap))$$')
+	$(ZOOKEEPER) $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/simulation)$$')
 	$(MAKE) memory conformance defects quickstart swap
 
 # The race detector of Go 1.26 itself crashes now and then (about once in forty
@@ -42,6 +42,14 @@ conformance: ## the other adapters' tests under -race: the suite's case counts, 
 .PHONY: defects
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends
 	$(ZOOKEEPER) $(GO) test -count=1 -timeout 5m -run 'TestDefectNewDataComesBeforeItsEvent' ./registry/zookeeper/internal/link
+
+FIRST ?= 1
+SEEDS ?= 1000
+
+.PHONY: simulation
+simulation: ## clusters in fake time, a seed each: FIRST=1 SEEDS=1000; then every failpoint and every mutant
+	$(GO) test -count=1 -timeout 1h -run 'TestSimulation|TestSeedsReproduce' ./core/simulation -first $(FIRST) -seeds $(SEEDS)
+	$(GO) test -count=1 -timeout 1h -tags failpoint -run 'TestFailpoints|TestMutants' ./core/simulation
 
 DURATION ?= 2m
 REGISTRY ?= etcd

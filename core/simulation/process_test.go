@@ -202,7 +202,6 @@ func (p *process) listen(e event.Event) {
 
 // run is the function of every item.
 func (p *process) run(ctx context.Context, s shard) error {
-	p.moves()
 	r := history.Record{
 		Kind: history.Entered, Job: s.job, Epoch: s.epoch, Total: s.total, Item: s.item, Due: s.due.UTC(),
 		Fence: int64(s.fence), Instance: s.instance,
@@ -214,7 +213,10 @@ func (p *process) run(ctx context.Context, s shard) error {
 		r.Session, r.Deadline = ses.id, p.world.common(ses.inner.Deadline())
 	}
 	key := fmt.Sprintf("%s/%d/%d %s", s.job, s.epoch, s.item, s.due.UTC().Format(time.RFC3339Nano))
+	// An engine that enters a function while its process stands still has entered it just
+	// before: it has looked at the Deadline.
 	p.tell(key, r)
+	p.moves()
 	plan := p.world.behaviour(p.draw("run " + key))
 	err := plan.err
 	switch p.pass(ctx, "return of "+key, plan.takes, nil) {

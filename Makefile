@@ -1,5 +1,8 @@
 # Everything that a change must pass is `make check test`; .ci/run calls the same.
-GO ?= go
+export GO ?= go
+export MAKE
+MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
 BENCHTIME ?= 1x
 LINT = $(GO) tool -modfile=tools/lint.mod golangci-lint
 
@@ -7,68 +10,76 @@ LINT = $(GO) tool -modfile=tools/lint.mod golangci-lint
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 14
 
+# step makes targets, says what is being made and since when, and how long it took;
+# racetest is go test -race, repeated after crashes of the race detector's own.
+STEP = bin/step
+RACETEST = bin/racetest
+bin/step bin/racetest: bin/%: go.mod $(wildcard tools/*/*.go)
+	@command -v $(GO) >/dev/null || { tools/setup; exit 1; }
+	@mkdir -p bin
+	$(GO) build -o $@ ./tools/$*
+
+# The table of what took how long comes once, after the last goal.
+GOALS = $(filter check test,$(MAKECMDGOALS))
+FRESH = $(if $(filter $@,$(firstword $(GOALS))),-fresh)
+TABLE = $(if $(filter $@,$(lastword $(GOALS))),-table)
+
 # Runs a command beside one ZooKeeper that all its tests share; none is an error.
-ZOOKEEPER = ELASTICRON_ZOOKEEPER_REQUIRED=1 $(GO) run ./internal/testbed/cmd/withzookeeper --
+ZOOKEEPER = ELASTICRON_ZOOKEEPER_REQUIRED=1 ELASTICRON_ETCD_REQUIRED=1 $(GO) run ./internal/testbed/cmd/withzookeeper --
 ADAPTERS = ./registry/etcd ./registry/zookeeper ./registry/polled/polledtest ./examples/adapter
 BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 
 .PHONY: test
-test: build ## every test under -race, on real servers; the suite's case counts; both examples
-	$(ZOOKEEPER) $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/simulation)$$')
-	$(MAKE) memory conformance defects quickstart swap
+test: $(STEP) ## every test under -race, on real servers; the suite's case counts; both examples
+	@$(STEP) $(FRESH) setup
+	@tools/with-engine $(STEP) $(TABLE) build others memory conformance defects quickstart swap
 
-# The race detector of Go 1.26 itself crashes now and then (about once in forty
-# runs of memory, once in ten of latch) where a time.AfterFunc starts goroutines
-# inside a synctest bubble: a segmentation fault in the runtime, or a failed CHECK of
-# its own. Only a run that ended in such a crash is repeated, at most twice.
-CRASH = ^ThreadSanitizer: CHECK failed|^SIGSEGV: segmentation violation
+.PHONY: setup
+setup: ## what the tests need: root on Debian gets it installed, others get a list of what is missing
+	@tools/setup
+
+.PHONY: image
+image: ## an image of ZooKeeper for the Docker engine; its name in bin/image
+	.ci/zookeeper-image >bin/image
+
+.PHONY: others
+others: $(RACETEST) ## the tests of the packages that no other target tests
+	$(ZOOKEEPER) $(RACETEST) -timeout 20m -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/simulation)$$')
 
 .PHONY: memory
-memory: ## the tests in synctest bubbles under -race: the memory adapter, the latch, the kit for polled stores
-	@for package in $(BUBBLES); do for try in 1 2 3; do \
-		$(GO) test -race -count=1 -timeout 10m -v $$package >memory.log 2>&1; status=$$?; \
-		[ $$status -ne 0 ] && grep -qE '$(CRASH)' memory.log || break; \
-		echo "the race detector crashed; once more:"; grep -E '$(CRASH)' memory.log; \
-	done; grep -E '$(CASES)' memory.log; [ $$status -eq 0 ] || { tail -n 200 memory.log; exit $$status; }; done
-
-CASES = conformance: [0-9]+ cases|served by|^(ok|FAIL|panic:)|--- FAIL
+memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the latch, the kit for polled stores, the simulation
+	$(RACETEST) -log memory.log -count=1 -timeout 10m -v -- $(BUBBLES)
 
 .PHONY: conformance
-conformance: ## the other adapters' tests under -race: the suite's case counts, and which server they ran against
-	@$(ZOOKEEPER) $(GO) test -race -count=1 -timeout 20m -v $(ADAPTERS) >conformance.log 2>&1; \
-	status=$$?; grep -E '$(CASES)' conformance.log; \
-	[ $$status -eq 0 ] || { grep -E '(rule|saw|contract): |Error: |^panic:' conformance.log | head -n 100; tail -n 200 conformance.log; }; exit $$status
+conformance: $(RACETEST) ## the other adapters' tests: the suite's case counts, and which server they ran against
+	$(ZOOKEEPER) $(RACETEST) -log conformance.log -count=1 -timeout 20m -v -- $(ADAPTERS)
 
 .PHONY: defects
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends
 	$(ZOOKEEPER) $(GO) test -count=1 -timeout 5m -run 'TestDefectNewDataComesBeforeItsEvent' ./registry/zookeeper/internal/link
 
-FIRST ?= 1
-SEEDS ?= 1000
-
+SEEDS = 2000
 .PHONY: simulation
-simulation: ## clusters in fake time, a seed each: FIRST=1 SEEDS=1000; then every failpoint and every mutant
-	$(GO) test -count=1 -timeout 1h -run 'TestSimulation|TestSeedsReproduce' ./core/simulation -first $(FIRST) -seeds $(SEEDS)
-	$(GO) test -count=1 -timeout 1h -tags failpoint -run 'TestFailpoints|TestMutants' ./core/simulation
+simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
+	$(GO) test -count=1 -timeout 30m ./core/simulation -run 'TestSimulation|TestSeedsReproduce' -seeds $(SEEDS)
+	$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100
+	$(GO) test -count=1 -timeout 30m -tags failpoint ./core/simulation -run 'TestFailpoints|TestMutants' -seeds $(SEEDS)
 
-DURATION ?= 2m
-REGISTRY ?= etcd
-SEED ?= 0
-SERVERS ?= 1,3
-
-.PHONY: chaos
-chaos: ## worker processes under faults: DURATION=10m SEED=7 REGISTRY=etcd|zookeeper SERVERS=1,3
-	$(GO) run ./internal/chaos -duration $(DURATION) -registry $(REGISTRY) -seed $(SEED) -servers $(SERVERS)
+DURATION = 2m
+REGISTRY = etcd zookeeper
+SEED =
+.PHONY: chaos chaos-etcd chaos-zookeeper
+chaos: $(REGISTRY:%=chaos-%) ## processes and faults on real servers: DURATION on each REGISTRY; SEED repeats a run
+chaos-etcd chaos-zookeeper: chaos-%:
+	$(GO) run ./internal/chaos -registry $* -duration $(DURATION) $(if $(SEED),-seed $(SEED))
 
 .PHONY: build
 build: ## everything compiles
 	$(GO) build ./...
 
 .PHONY: quickstart
-quickstart: ## the quickstart once on each registry, with few rounds, and its tests
-	$(GO) run ./examples/quickstart -rounds 6
-	$(GO) run ./examples/quickstart -rounds 6 -zookeeper
-	$(ZOOKEEPER) $(GO) test -count=1 -timeout 10m ./examples/quickstart
+quickstart: ## the quickstart plays on each registry, with few rounds
+	$(ZOOKEEPER) $(GO) test -count=1 -timeout 10m -v ./examples/quickstart
 
 .PHONY: swap
 swap: ## one program and one file, on etcd and then on ZooKeeper
@@ -79,7 +90,8 @@ short: ## the tests that take seconds
 	$(GO) test -short ./registry ./registry/memory ./registry/internal/... ./strategy ./internal/layout ./config ./core/...
 
 .PHONY: check
-check: format vet lint modules imports examples generated ## everything but the tests
+check: $(STEP) ## everything but the tests
+	@$(STEP) $(FRESH) $(TABLE) format vet lint modules imports examples generated
 
 .PHONY: format
 format: ## gofmt has nothing to say
@@ -91,7 +103,7 @@ vet: ## go vet
 
 .PHONY: lint
 lint: ## golangci-lint, built from tools/lint.mod
-	$(LINT) run ./...
+	$(LINT) run --allow-serial-runners ./...
 
 .PHONY: modules
 modules: ## go.mod is tidy and the modules are what go.sum says
@@ -106,10 +118,8 @@ imports: ## the direction of imports (ARCHITECTURE.md, Layers)
 examples: ## every example builds, on other systems too
 	@mkdir -p bin
 	$(GO) build -o bin/ ./examples/...
-	GOOS=darwin $(GO) build -o /dev/null ./examples/quickstart
-	GOOS=windows $(GO) build -o /dev/null ./examples/quickstart
-	GOOS=darwin $(GO) build -o /dev/null ./examples/swap
-	GOOS=windows $(GO) build -o /dev/null ./examples/swap
+	GOOS=darwin $(GO) build -o /dev/null -ldflags=-w ./examples/quickstart ./examples/swap
+	GOOS=windows $(GO) build -o /dev/null -ldflags=-w ./examples/quickstart ./examples/swap
 
 .PHONY: generated
 generated: ## go generate changes nothing

@@ -22,10 +22,12 @@
 //   - No item runs under two live sessions at once. The contexts of its runs are
 //     cancelled by the session's Deadline, on the clock of the owner. Shard.Fence
 //     is for what ignores its context or is stopped.
-//   - Every fire that comes due is accounted for: it ran, was made up by the
-//     item's next owner, or was skipped with an ItemsSkipped that says why. None
-//     runs twice unless its owner's life ended before its end was recorded: also
-//     then it is not run again, until failover comes.
+//   - Every fire of every item that comes due has one outcome: event.ItemEnded, or
+//     event.ItemCut when its instance's life ended before its end was recorded, or
+//     event.ItemsSkipped, which says why. The record precedes the event, and what is
+//     told as skipped never runs. None runs twice: not over moves, crashes, a changed
+//     sharding total count or a changed schedule; a cut one is not run again until
+//     failover comes.
 //   - A crash leaves nothing behind that blocks a later fire.
 //   - A registry outage loses no configuration and no job: everything resumes by
 //     itself.

@@ -82,6 +82,7 @@ func singlePass(ctx context.Context, root string, items int, scr *screen) ([]Sum
 	if err != nil {
 		return nil, 0, err
 	}
+	scr.say("indexing %d files below %s once, to know what is right", len(files), root)
 	begun := time.Now()
 	want := make([]Sums, items)
 	var all Sums
@@ -118,7 +119,7 @@ func (d *director) start(ctx context.Context, name string) error {
 	}
 	d.workers[name] = w
 	d.running[name] = map[int]bool{}
-	d.scr.say("worker %s started, pid %d", name, w.cmd.Process.Pid)
+	d.scr.say("worker %s started: this program again, pid %d", name, w.cmd.Process.Pid)
 	return nil
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,16 +17,42 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/internal/testbed"
 )
 
-// build makes the program that a user would run.
+func TestMain(m *testing.M) {
+	code := testbed.ClosingShared(m).Run()
+	if programDir != "" {
+		_ = os.RemoveAll(programDir)
+	}
+	os.Exit(code)
+}
+
+// build makes the program that a user would run, once for all tests.
 func build(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "quickstart")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+	bin, err := program()
+	require.NoError(t, err)
 	return bin
 }
+
+var (
+	programDir string
+	program    = sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "elasticron-quickstart-")
+		if err != nil {
+			return "", err
+		}
+		programDir = dir
+		bin := filepath.Join(dir, "quickstart")
+		out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("go build: %w: %s", err, out)
+		}
+		return bin, nil
+	})
+)
 
 // lines collects what the program prints, and can be read while it runs.
 type lines struct {

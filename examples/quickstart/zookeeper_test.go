@@ -17,8 +17,6 @@ import (
 	"github.com/elasticron/elasticron/internal/testbed/zkserver"
 )
 
-func TestMain(m *testing.M) { os.Exit(testbed.ClosingShared(m).Run()) }
-
 var started = regexp.MustCompile(`ZooKeeper \d\S+ at (\S+), by .+`)
 
 func TestTheQuickstartPlaysOnAZooKeeperThatRuns(t *testing.T) {
@@ -32,7 +30,9 @@ func TestTheQuickstartPlaysOnAZooKeeperThatRuns(t *testing.T) {
 
 func TestTheQuickstartStartsAZooKeeper(t *testing.T) {
 	testbed.SharedZooKeeper(t) // says so where none can run
-	out, err := exec.CommandContext(t.Context(), build(t), "-rounds", "6", "-zookeeper").CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), build(t), "-rounds", "6", "-zookeeper")
+	cmd.Env = append(os.Environ(), zkserver.EnvAddress+"=") // a server of its own
+	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Regexp(t, started, string(out))
 	require.Contains(t, string(out), "killed with SIGKILL while items")

@@ -60,6 +60,7 @@ var Rules = []Rule{
 	{Packages: "internal/history"},
 	{Packages: "internal/chaos", Anything: true, Never: []string{"cmd/...", "examples/..."}},
 	{Packages: "internal/testbed/...", Anything: true, Never: []string{"core/...", "cmd/...", "examples/..."}},
+	{Packages: "tools/..."},
 	{Packages: "cmd/...", Anything: true, Never: []string{"examples/...", "internal/testbed/...", "registry/conformance"}},
 	// Of the test bed, an example may only start a ZooKeeper (zkserver).
 	{Packages: "examples/...", Anything: true, Never: []string{"cmd/...", "internal/testbed", "internal/testbed/[^z]*", "registry/conformance"}},

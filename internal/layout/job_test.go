@@ -34,6 +34,7 @@ func everyPath(j Job, item int, ip, id string) map[string]string {
 		"GuaranteeCompletedItem": j.GuaranteeCompletedItem(item), "GuaranteeCompletedLatch": j.GuaranteeCompletedLatch(),
 		"Trigger": j.Trigger(), "TriggerInstance": j.TriggerInstance(id), "SystemTime": j.SystemTime(), "NextInstanceIP": j.NextInstanceIP(),
 		"OwnRoot": j.OwnRoot(), "Lives": j.Lives(), "Life": j.Life(id), "Ledgers": j.Ledgers(), "Ledger": j.Ledger(id), "Notices": j.Notices(), "Notice": j.Notice(id), "Term": j.Term(),
+		"InForce": j.InForce(), "Base": j.Base(), "Schedule": j.Schedule(),
 	}
 }
 
@@ -61,6 +62,7 @@ func TestPaths(t *testing.T) {
 		"SystemTime": root + "/systemTime/current", "NextInstanceIP": root + "/next-job-instance-ip",
 		"OwnRoot": own, "Lives": own + "/lives", "Life": own + "/lives/" + id,
 		"Ledgers": own + "/ledgers", "Ledger": own + "/ledgers/" + id, "Notices": own + "/notices", "Notice": own + "/notices/" + id, "Term": own + "/term",
+		"InForce": own + "/inforce", "Base": own + "/inforce/base", "Schedule": own + "/inforce/schedule",
 	}, everyPath(j, 12, "10.0.0.5", id))
 }
 
@@ -73,7 +75,7 @@ func TestScaffold(t *testing.T) {
 		"/team/shop/hello/sharding", "/team/shop/hello/trigger",
 		"/elasticron", "/elasticron/team", "/elasticron/team/shop", "/elasticron/team/shop/hello",
 		"/elasticron/team/shop/hello/lives", "/elasticron/team/shop/hello/ledgers",
-		"/elasticron/team/shop/hello/notices",
+		"/elasticron/team/shop/hello/notices", "/elasticron/team/shop/hello/inforce",
 	}, newJob(t, "team/shop", "hello").Scaffold())
 }
 

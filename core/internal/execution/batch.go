@@ -75,11 +75,9 @@ func forgetWaiting(seen map[int]bool, taken []*entry) map[int]bool {
 }
 
 func (e *entry) ops(ops []registry.Op) []registry.Op {
-	from := len(ops)
 	ops = e.Ops(ops)
 	if e.erased {
 		ops = slices.DeleteFunc(ops, func(op registry.Op) bool { return op.Kind == registry.OpDelete })
-		from = min(from, len(ops))
 	}
 	return ops
 }

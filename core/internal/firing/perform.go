@@ -240,6 +240,10 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 			actions = append(actions, f.machine.Begun(n, c.Due, rev)...)
 		case items.Record:
 		case items.End:
+			if rev == 0 { // of an item that is another's by now, who has told what became of it
+				f.forgetRun(c.Due)
+				continue
+			}
 			f.ended(c.epoch, c.total, n, c.Due, c.took, c.err)
 			actions = append(actions, f.machine.Committed(n, now)...)
 		default:

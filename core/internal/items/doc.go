@@ -16,7 +16,7 @@
 //	accounting       idle                ending ◀───────────────────┘
 //	  │ Committed                           │ Committed
 //	  ▼                                     ▼
-//	 idle                                  idle
+//	 idle                              (idle)
 //
 // An idle item has a cursor: every fire due at or before it has an outcome. Whatever
 // happens, the fires after the cursor are still owed, here or to the item's next owner;

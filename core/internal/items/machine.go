@@ -475,7 +475,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 		it.cursor = now
 		it.ready = now.Add(m.set.Delay)
 	case !it.madeUp && !m.stopping && !it.leaving && !m.held && !m.off(it):
-		skips = m.skip(skips, misfire.Rule{}, event.SkipRunning, it.cursor, now)
+		skips = m.skip(event.SkipRunning, it.cursor, now)
 		it.cursor = lastOf(skips, it.cursor)
 	}
 	if it.recorded {

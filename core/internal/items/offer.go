@@ -37,7 +37,7 @@ func (m *Machine) offer(it *item, now time.Time) {
 	from := it.cursor
 	var skips []Skip
 	if from.Before(m.up) {
-		skips = m.skip(skips, misfire.Rule{}, event.SkipDown, from, earlier(earlier(m.up, now), upTo))
+		skips = m.skip(event.SkipDown, from, earlier(earlier(m.up, now), upTo))
 		from = lastOf(skips, from)
 	}
 	d := m.decide(misfire.Rule{Run: makeUp}, from, upTo)
@@ -108,7 +108,7 @@ func (m *Machine) finish(it *item, skips []Skip, now time.Time) {
 func (m *Machine) close(it *item, now time.Time) {
 	var skips []Skip
 	if !m.set.Delayed {
-		skips = m.skip(nil, misfire.Rule{}, event.SkipDisabled, it.cursor, m.until)
+		skips = m.skip(event.SkipDisabled, it.cursor, m.until)
 	}
 	m.finish(it, skips, now)
 }
@@ -122,7 +122,7 @@ func (m *Machine) account(it *item, now time.Time) {
 		it.ready = later(it.ready, now)
 		return
 	}
-	if skips := m.skip(nil, misfire.Rule{}, event.SkipDisabled, it.cursor, now); len(skips) > 0 {
+	if skips := m.skip(event.SkipDisabled, it.cursor, now); len(skips) > 0 {
 		m.pass(it, lastOf(skips, it.cursor), skips)
 	}
 }
@@ -144,12 +144,13 @@ func (m *Machine) tell(it *item, skips []Skip) {
 	}
 }
 
-// skip appends the fires of a stretch, all skipped for one reason.
-func (m *Machine) skip(skips []Skip, r misfire.Rule, why event.SkipReason, from, upTo time.Time) []Skip {
-	if d := m.decide(r, from, upTo); d.Skipped > 0 {
-		skips = append(skips, Skip{First: d.First, Last: d.Last, Count: d.Skipped, Reason: why})
+// skip returns the fires of a stretch, all skipped for one reason.
+func (m *Machine) skip(why event.SkipReason, from, upTo time.Time) []Skip {
+	d := m.decide(misfire.Rule{}, from, upTo)
+	if d.Skipped == 0 {
+		return nil
 	}
-	return skips
+	return []Skip{{First: d.First, Last: d.Last, Count: d.Skipped, Reason: why}}
 }
 
 // lastOf is the last fire of skips, or otherwise when there is none.

@@ -35,10 +35,7 @@ func (l *Leader) lead(ctx context.Context) error {
 		l.mu.Unlock()
 	}
 	if errors.Is(err, errNotLeader) {
-		l.mu.Lock()
-		node := l.node
-		l.mu.Unlock()
-		return l.abdicate(ctx, node) // let all elect
+		return l.abdicate(ctx) // let all elect
 	}
 	return err
 }
@@ -50,10 +47,10 @@ func (l *Leader) reshard(ctx context.Context) error {
 	assigned := false
 	for {
 		s, err := l.view(ctx)
-		if err != nil {
-			return err
+		again := false
+		if err == nil {
+			again, err = l.schedule(ctx, s)
 		}
-		again, err := l.schedule(ctx, s)
 		if err == nil && !again {
 			plan := sharding.Derive(s.View)
 			var done event.Resharded
@@ -117,6 +114,13 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	nodes, err := l.cfg.Session.Get(ctx, paths...)
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
+	}
+	// A ledger that was listed and is gone by now may stand under another id, which was
+	// not: its owner has registered anew in between.
+	for i := range names {
+		if !nodes[fixed+3*i].Exists() {
+			return s, fmt.Errorf("core: ledgers: %w", errStale)
+		}
 	}
 	s.term, s.base, s.schedule, s.notified = nodes[0], nodes[1], nodes[2], map[string]bool{}
 	if !s.term.Owned || layout.UnmarshalTerm(s.term.Value).Leader != l.cfg.ID {
@@ -236,7 +240,7 @@ func (l *Leader) report(p *sharding.Plan, done event.Resharded) {
 		l.cfg.Emit(done)
 	}
 	if len(p.Lost) > 0 && len(done.Moves) > 0 {
-		l.warn(fmt.Sprintf("items %s stood in no ledger: their records are lost, and they go on after the latest fire of the others",
+		l.warn(fmt.Sprintf("items %s stood in no ledger: their records are lost, and nobody knows which fires until now they ran; they go on from here",
 			ledger.FormatRange(p.Lost)), nil)
 	}
 }

@@ -64,6 +64,7 @@ type Leader struct {
 
 	mu      sync.Mutex
 	node    registry.Node // leader/election/instance, as seen last
+	follows bool          // the term is watched
 	led     bool          // this registration has held the term
 	able    bool
 	look    bool
@@ -127,15 +128,30 @@ func (l *Leader) SawLeader(n registry.Node) {
 	l.node = n
 	now := string(n.Value)
 	self := n.Owned && now == l.cfg.ID
+	follow, unfollow := self && !l.follows, !self && l.follows
+	l.follows = self
 	if self {
 		l.led, l.look, l.untidy = true, true, true
 	}
 	l.mu.Unlock()
+	switch {
+	case follow:
+		l.cfg.Watch(l.cfg.Job.Term(), registry.Self, l.sawTerm)
+	case unfollow:
+		l.cfg.Unwatch(l.cfg.Job.Term(), registry.Self)
+	}
 	if was != now {
 		l.cfg.Emit(event.LeaderChanged{Job: l.cfg.Job.Name(), Leader: now, Self: self})
 	}
 	l.work.Poke()
 	l.tidy.Poke()
+}
+
+// sawTerm follows the leader's own term: without it nothing can be written.
+func (l *Leader) sawTerm(e registry.Event) {
+	if !e.Synced && layout.UnmarshalTerm(e.Node.Value).Leader != l.cfg.ID {
+		l.Look()
+	}
 }
 
 // SawFlag follows the nodes by which Java members learn that items are assigned.
@@ -172,6 +188,10 @@ func (l *Leader) Close() {
 	l.mu.Lock()
 	targets := l.watched
 	l.watched = map[target]bool{}
+	if l.follows {
+		targets[target{l.cfg.Job.Term(), registry.Self}] = true
+	}
+	l.follows = false
 	l.mu.Unlock()
 	for t := range targets {
 		l.cfg.Unwatch(t.path, t.scope)
@@ -219,9 +239,9 @@ func (l *Leader) govern(ctx context.Context) error {
 	l.mu.Unlock()
 	switch {
 	case ours && !able, led && !ours:
-		return l.abdicate(ctx, node)
+		return l.abdicate(ctx)
 	case node.Owned && !ours: // somebody wrote another name into our node
-		return l.abdicate(ctx, node)
+		return l.abdicate(ctx)
 	case !able:
 		return nil
 	case !node.Exists():
@@ -295,7 +315,7 @@ func (l *Leader) remove(ctx context.Context, n registry.Node) error {
 
 // abdicate gives up the term, and the leader's node when it is this session's. Nothing
 // of this leader is in flight: its task settles what it commits.
-func (l *Leader) abdicate(ctx context.Context, node registry.Node) error {
+func (l *Leader) abdicate(ctx context.Context) error {
 	nodes, err := settle.Get(ctx, l.cfg.Session, l.hindered, l.cfg.Job.Term(), l.cfg.Job.Leader())
 	if err != nil {
 		return err

@@ -42,8 +42,8 @@ func (l *Leader) tidyItems(ctx context.Context) error {
 	l.mu.Lock()
 	base := l.base
 	l.mu.Unlock()
-	b, err := layout.UnmarshalBase(base.Value)
-	if !base.Exists() || err != nil || !b.Assigned {
+	b := l.readBase(base)
+	if b == nil || !b.Assigned {
 		return nil // the end of the epoch's assignment asks again
 	}
 	guard := []registry.Op{l.life(), registry.Check(job.Term(), registry.AnyVersion), registry.Check(base.Path, base.Version)}

@@ -83,6 +83,7 @@ type Member struct {
 	stage    stage
 	broken   error // this registration is over; the next one follows
 	shutDown bool  // somebody deleted the instance: leave for good
+	sure     bool  // its life stood then, so it was the instance that was meant
 	paused   bool
 	retry    time.Duration
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/failpoint"
@@ -29,7 +30,7 @@ func (m *Member) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ops := append(old, m.serverOps()...)
+	ops := slices.Concat(old, m.serverOps())
 	marker := len(ops)
 	value, err := layout.MarshalInstance(id)
 	if err != nil {
@@ -139,13 +140,20 @@ func (m *Member) inherit(ctx context.Context) (*ledger.Ledger, []registry.Op, er
 		}
 	}
 	led = led.Clone()
+	var ops []registry.Op
+	if !nodes[0].Exists() {
+		guard, err := m.disown(ctx, led, nodes[len(nodes)-1])
+		if err != nil {
+			return nil, nil, err
+		}
+		ops = append(ops, guard...)
+	}
 	for n, rec := range led.All() {
 		if rec.Running() {
 			rec.Leaving = true // the leader decides anew
 			led.Set(n, rec)
 		}
 	}
-	var ops []registry.Op
 	for i, n := range nodes {
 		if n.Exists() && (i == 0 || n.Owned) {
 			ops = append(ops, registry.Delete(n.Path, n.Version))
@@ -158,6 +166,37 @@ func (m *Member) inherit(ctx context.Context) (*ledger.Ledger, []registry.Op, er
 		led = ledger.New(led.Epoch, led.Total)
 	}
 	return led, ops, nil
+}
+
+// disown takes the items out of a ledger that others have been given since: when the old
+// one was dropped, its owner was taken for dead. It returns what keeps the leader from
+// giving away more meanwhile: each of its commits sets the term.
+func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.Node) ([]registry.Op, error) {
+	ids, err := m.cfg.Session.Children(ctx, m.cfg.Job.Ledgers())
+	if err != nil {
+		return nil, fmt.Errorf("core: register: %w", err)
+	}
+	paths := make([]string, len(ids))
+	for i, id := range ids {
+		paths[i] = m.cfg.Job.Ledger(id)
+	}
+	nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, paths...)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		other, err := ledger.Decode(n.Value)
+		if !n.Exists() || err != nil || other.Epoch != led.Epoch {
+			continue
+		}
+		for item := range other.All() {
+			led.Delete(item)
+		}
+	}
+	if !term.Exists() || term.Owned {
+		return nil, nil
+	}
+	return []registry.Op{registry.Check(term.Path, term.Version)}, nil
 }
 
 // open starts firing, or goes on, with the ledger that the registration has made.
@@ -262,6 +301,7 @@ func (m *Member) breakOff(cause error) {
 	}
 	m.mu.Lock()
 	m.former, m.broken = old, nil
+	m.shutDown = m.shutDown && m.sure // else more than the instance is gone
 	m.id = layout.InstanceID{}
 	m.stage = stageWatching
 	m.mu.Unlock()
@@ -270,10 +310,23 @@ func (m *Member) breakOff(cause error) {
 
 // leave ends this instance alone, after what runs has ended.
 func (m *Member) leave(ctx context.Context) error {
-	m.Pause()
 	m.mu.Lock()
-	f, l, id := m.firing, m.leader, m.id.String()
+	f, l, id, sure := m.firing, m.leader, m.id.String(), m.sure
 	m.mu.Unlock()
+	if !sure {
+		nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Life(id))
+		if err != nil {
+			return err
+		}
+		m.mu.Lock()
+		m.sure, m.shutDown = nodes[0].Exists(), nodes[0].Exists()
+		m.mu.Unlock()
+		if !nodes[0].Exists() {
+			m.gone(errLifeGone)
+			return nil
+		}
+	}
+	m.Pause()
 	if !f.Quiet() || !m.cfg.Places.Idle() || !l.Settled() {
 		return nil // their ends poke again
 	}
@@ -287,10 +340,7 @@ func (m *Member) leave(ctx context.Context) error {
 		Shows: func(n registry.Node) bool { return !n.Exists() },
 	}.Run(ctx, m.hindered)
 	if failed, refused := errors.AsType[*registry.CommitError](err); refused && errors.Is(failed, registry.ErrNotFound) {
-		m.mu.Lock()
-		m.shutDown, m.paused = false, false // more than the instance is gone: this was no wish to end it
-		m.mu.Unlock()
-		m.gone(failed)
+		m.gone(failed) // registers once more, and leaves then
 		return nil
 	}
 	if err != nil {

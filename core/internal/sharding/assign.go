@@ -102,12 +102,13 @@ func (p *Plan) outranks(m Member, rec ledger.Item, other string, has ledger.Item
 }
 
 // start makes records for items that stand in no ledger: a new epoch starts at its
-// base. One that stood somewhere before has lost its record; it starts after the
-// latest fire of the others.
+// base. One that stood somewhere before has lost its record: what ran of it is not
+// known, so that it goes on from now, and not before the latest fire of the others.
 func (p *Plan) start() {
 	base := p.view.Base
 	latest := base.Through
 	if base.Assigned {
+		latest = later(latest, p.view.Now)
 		for _, rec := range p.records {
 			latest = later(latest, rec.Through)
 		}

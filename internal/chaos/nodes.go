@@ -27,8 +27,8 @@ func readSchedule(value []byte) (*history.Schedule, error) {
 	}
 	read := ruleOf(s.Rule)
 	read.N, read.Since = s.Number, s.Since
-	if s.Before != nil {
-		before := ruleOf(*s.Before)
+	if len(s.Before) > 0 {
+		before := ruleOf(s.Before[0].Rule)
 		read.Before = &before
 	}
 	return &read, nil

@@ -4,5 +4,5 @@ package simulation
 
 const (
 	raced = true
-	usual = 30 // seeds
+	usual = 15 // seeds
 )

@@ -27,7 +27,7 @@ TABLE = $(if $(filter $@,$(lastword $(GOALS))),-table)
 # Runs a command beside one ZooKeeper that all its tests share; none is an error.
 ZOOKEEPER = ELASTICRON_ZOOKEEPER_REQUIRED=1 ELASTICRON_ETCD_REQUIRED=1 $(GO) run ./internal/testbed/cmd/withzookeeper --
 ADAPTERS = ./registry/etcd ./registry/zookeeper ./registry/polled/polledtest ./examples/adapter
-BUBBLES = ./registry/memory ./registry/latch ./registry/polled
+BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 
 .PHONY: test
 test: $(STEP) ## every test under -race, on real servers; the suite's case counts; both examples
@@ -44,10 +44,10 @@ image: ## an image of ZooKeeper for the Docker engine; its name in bin/image
 
 .PHONY: others
 others: $(RACETEST) ## the tests of the packages that no other target tests
-	$(ZOOKEEPER) $(RACETEST) -timeout 20m -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|polled|polled/polledtest)|examples/(adapter|quickstart|swap))$$')
+	$(ZOOKEEPER) $(RACETEST) -timeout 20m -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/simulation)$$')
 
 .PHONY: memory
-memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the latch, the kit for polled stores
+memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the latch, the kit for polled stores, the simulation
 	$(RACETEST) -log memory.log -count=1 -timeout 10m -v -- $(BUBBLES)
 
 .PHONY: conformance
@@ -60,9 +60,10 @@ defects: ## what the bare ZooKeeper client gets wrong, without the race detector
 
 SEEDS = 2000
 .PHONY: simulation
-simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, and 100 under -race
-	$(GO) test -count=1 -timeout 30m ./core/simulation -run TestSimulation -seeds $(SEEDS)
+simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
+	$(GO) test -count=1 -timeout 30m ./core/simulation -run 'TestSimulation|TestSeedsReproduce' -seeds $(SEEDS)
 	$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100
+	$(GO) test -count=1 -timeout 30m -tags failpoint ./core/simulation -run 'TestFailpoints|TestMutants' -seeds $(SEEDS)
 
 DURATION = 2m
 REGISTRY = etcd zookeeper

@@ -162,7 +162,7 @@ func (w zookeeperWay) Sent() (commits, others int) {
 		switch op {
 		case "multi":
 			commits += n
-		case "ping":
+		case "ping", "heartbeat":
 		default:
 			others += n
 		}

@@ -50,6 +50,7 @@ var Rules = []Rule{
 	{Packages: "core/internal/membership", May: room("strategy", "internal/field", "core/event", "core/internal/alarm", "core/internal/execution",
 		"core/internal/failpoint", "core/internal/firing", "core/internal/items", "core/internal/lane", "core/internal/leading",
 		"core/internal/misfire", "core/internal/places", "core/internal/session", "core/internal/settings", "core/internal/settle"), Never: services()},
+	{Packages: "core/simulation"}, // all of it is tests
 	{Packages: "core", May: room("strategy", "internal/field", "core/event", "core/internal/..."), Never: services()},
 	{Packages: "job/...", May: []string{"registry", "strategy", "core"}, Never: services()},
 	{Packages: "config", May: []string{"registry", "core", "internal/field", "internal/layout", yamlParser}, Never: services()},

@@ -41,6 +41,39 @@ func exists(ctx context.Context, t *testing.T, c *clientv3.Client, key string) b
 	return len(got.Kvs) > 0
 }
 
+func TestEtcdPartition(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{Members: 3})
+	old, err := bed.Leader()
+	require.NoError(t, err)
+	apart, others := bed.Client(), bed.Client()
+	defer others.Proxy(old).Refuse()()
+	for i := range bed.Members() {
+		if i != old {
+			defer apart.Proxy(i).Refuse()()
+		}
+	}
+	client, spared := connect(t, apart), connect(t, others)
+	ctx := within(t, 30*time.Second)
+	require.NoError(t, create(ctx, client, "before"))
+	heal, err := bed.Partition(old)
+	require.NoError(t, err)
+	defer heal()
+	require.Eventually(t, func() bool {
+		_, err := spared.Put(within(t, soon), "after", "x")
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond, "the others go on without the old leader")
+	_, err = client.Put(within(t, time.Second), "apart", "x")
+	require.Error(t, err)
+	got, err := client.Get(ctx, "after", clientv3.WithSerializable())
+	require.NoError(t, err, "clients still reach it")
+	require.Empty(t, got.Kvs)
+	heal()
+	require.Eventually(t, func() bool {
+		got, err := client.Get(within(t, soon), "after")
+		return err == nil && len(got.Kvs) == 1
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
 func TestFates(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
 	way := bed.Client()

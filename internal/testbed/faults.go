@@ -1,8 +1,11 @@
 package testbed
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -52,6 +55,47 @@ func (e *Etcd) Pause() (resume func()) {
 	})
 }
 
+// Partition keeps member i and the other members apart, silently; clients still reach
+// all.
+func (e *Etcd) Partition(i int) (heal func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	status := ask(ctx, e.server(i).Endpoint())
+	if status == nil {
+		return nil, fmt.Errorf("testbed: member %d does not say who it is", i)
+	}
+	// A member that connects for messages of Raft says who it is, and nothing when it
+	// forwards a heartbeat to the leader: none of these is let through.
+	const sender = "X-Server-From: "
+	own := []byte(sender + strconv.FormatUint(status.GetHeader().GetMemberId(), 16) + "\r\n")
+	heals := make([]func(), len(e.mesh))
+	for n, way := range e.mesh {
+		if n == i {
+			heals[n] = way.Hold()
+			continue
+		}
+		heals[n] = way.HoldSome(func(request []byte) bool {
+			return bytes.Contains(request, own) || !bytes.Contains(request, []byte(sender))
+		})
+	}
+	return sync.OnceFunc(func() {
+		for _, heal := range heals {
+			heal()
+		}
+	}), nil
+}
+
+// RestartMembers stops members and starts them again on their data.
+func (e *Etcd) RestartMembers(members ...int) error {
+	errs := make([]error, len(members))
+	var wg sync.WaitGroup
+	for k, i := range members {
+		wg.Go(func() { errs[k] = e.stop(i) })
+	}
+	wg.Wait()
+	return errors.Join(errors.Join(errs...), e.startAll())
+}
+
 // Restart stops every member and starts it again on its data.
 func (e *Etcd) Restart() error {
 	if err := e.stopAll(); err != nil {
@@ -62,21 +106,21 @@ func (e *Etcd) Restart() error {
 
 // LoseLeader stops the leader, waits for another, and starts it again.
 func (e *Etcd) LoseLeader() error {
-	old, err := e.leader()
+	old, err := e.Leader()
 	if err != nil {
 		return err
 	}
 	if err := e.stop(old); err != nil {
 		return err
 	}
-	if _, err := e.leader(); err != nil {
+	if _, err := e.Leader(); err != nil {
 		return err
 	}
 	return e.startAll()
 }
 
-// leader waits until some member leads and returns its index.
-func (e *Etcd) leader() (int, error) {
+// Leader waits until some member leads and returns its index.
+func (e *Etcd) Leader() (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
 	defer cancel()
 	poll := time.NewTicker(pollEvery)

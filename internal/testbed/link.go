@@ -22,7 +22,7 @@ func (p *Proxy) pump(l *link, way Direction, from, to net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// A blackhole swallows the end of a connection as well.
-	for (p.swallow[way] > 0 || p.held > 0) && !l.isCut() {
+	for (p.swallow[way] > 0 || p.isHeld(l)) && !l.isCut() {
 		p.changed.Wait()
 	}
 	l.cut()
@@ -57,7 +57,7 @@ func (p *Proxy) detach(l *link) {
 func (p *Proxy) waitHeld(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.held > 0 && !l.isCut() {
+	for p.isHeld(l) && !l.isCut() {
 		p.changed.Wait()
 	}
 }
@@ -65,7 +65,10 @@ func (p *Proxy) waitHeld(l *link) {
 // forward passes one piece of data on, or does to it what the faults say.
 func (p *Proxy) forward(l *link, way Direction, to net.Conn, data []byte) bool {
 	p.mu.Lock()
-	for counted := false; p.held > 0 && !l.isCut(); p.changed.Wait() {
+	if way == Requests && l.first == nil {
+		l.first = bytes.Clone(data)
+	}
+	for counted := false; p.isHeld(l) && !l.isCut(); p.changed.Wait() {
 		if !counted {
 			counted = true
 			p.hits++
@@ -121,8 +124,9 @@ func (p *Proxy) search(data []byte) {
 type link struct {
 	client, server net.Conn
 	inspector      inspector
-	poisoned       bool // it has lost data
-	detached       bool // its client is cut off
+	first          []byte // of what the client sends
+	poisoned       bool   // it has lost data
+	detached       bool   // its client is cut off
 	once           sync.Once
 	done           chan struct{}
 }

@@ -33,6 +33,7 @@ type Proxy struct {
 	links    map[*link]struct{}
 	swallow  map[Direction]int // of Requests and of Answers
 	held     int
+	holds    map[*holding]struct{} // of some connections alone
 	refused  int
 	delay    time.Duration
 	hits     int
@@ -60,7 +61,10 @@ func NewTLSProxy(target string, server *tls.Config) (*Proxy, error) {
 	if server != nil {
 		listener = tls.NewListener(listener, server)
 	}
-	p := &Proxy{listener: listener, target: target, links: map[*link]struct{}{}, swallow: map[Direction]int{}}
+	p := &Proxy{
+		listener: listener, target: target,
+		links: map[*link]struct{}{}, swallow: map[Direction]int{}, holds: map[*holding]struct{}{},
+	}
 	p.changed = sync.NewCond(&p.mu)
 	p.work.Go(p.accept)
 	return p, nil
@@ -146,6 +150,32 @@ func (p *Proxy) Refuse() (heal func()) {
 // Hold stops everything that passes; nothing is lost.
 func (p *Proxy) Hold() (heal func()) {
 	return p.fault(func(n int) { p.held += n })
+}
+
+// HoldSome stops what passes on those connections whose first request matches; nothing
+// is lost.
+func (p *Proxy) HoldSome(match func(request []byte) bool) (heal func()) {
+	h := &holding{match}
+	return p.fault(func(n int) {
+		if n > 0 {
+			p.holds[h] = struct{}{}
+		} else {
+			delete(p.holds, h)
+		}
+	})
+}
+
+// A holding is one HoldSome.
+type holding struct{ match func(request []byte) bool }
+
+// isHeld reports whether nothing passes on a connection. p.mu is held.
+func (p *Proxy) isHeld(l *link) bool {
+	for h := range p.holds {
+		if h.match(l.first) {
+			return true
+		}
+	}
+	return p.held > 0
 }
 
 // Delay holds each piece of data back for d, in each direction.

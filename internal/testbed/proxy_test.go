@@ -2,6 +2,7 @@ package testbed_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"net"
 	"testing"
@@ -143,6 +144,27 @@ func TestProxyBlackhole(t *testing.T) {
 			require.Equal(t, "after", spared.hear(soon))
 		})
 	}
+}
+
+func TestProxyHoldsSome(t *testing.T) {
+	p := start(t)
+	hurt, spared := dial(t, p), dial(t, p)
+	for name, l := range map[string]line{"hurt": hurt, "spared": spared} {
+		l.say(name)
+		require.Equal(t, name, l.hear(soon))
+	}
+	heal := p.HoldSome(func(first []byte) bool { return bytes.HasPrefix(first, []byte("hurt")) })
+	hurt.say("held")
+	require.Equal(t, "silence", hurt.hear(quiet))
+	require.Positive(t, p.Hits())
+	spared.say("passes")
+	require.Equal(t, "passes", spared.hear(soon))
+	late := dial(t, p)
+	late.say("hurt too")
+	require.Equal(t, "silence", late.hear(quiet))
+	heal()
+	require.Equal(t, "held", hurt.hear(soon))
+	require.Equal(t, "hurt too", late.hear(soon))
 }
 
 func TestProxyHoldLosesNothing(t *testing.T) {

@@ -26,7 +26,8 @@ type ZooKeeperClient struct {
 func (c *ZooKeeperClient) NextCommit(f Fate) (hit func() bool) { return c.decide(f) }
 
 // Requests counts what the client has sent since ResetRequests, by operation:
-// "connect", "create", "multi", "getData", "exists", "getChildren2", "ping" and so on.
+// "connect", "create", "multi", "getData", "exists", "getChildren2", "ping" and so on;
+// what the adapter keeps its sessions alive with is a "heartbeat".
 func (c *ZooKeeperClient) Requests() map[string]int {
 	c.counting.Lock()
 	defer c.counting.Unlock()

@@ -19,6 +19,7 @@ const (
 	opCreate          = 1
 	opDelete          = 2
 	opSetData         = 5
+	opSync            = 9
 	opCheck           = 13
 	opMulti           = 14
 	opCreate2         = 15
@@ -30,7 +31,8 @@ const (
 // operations are the names of ZooKeeper's own table of operations.
 var operations = map[int32]string{
 	opCreate: "create", opDelete: "delete", 3: "exists", 4: "getData", opSetData: "setData", 6: "getACL", 7: "setACL",
-	8: "getChildren", 9: "sync", 11: "ping", 12: "getChildren2", opCheck: "check", opMulti: "multi", opCreate2: "create2",
+	8: "getChildren", opSync: "sync", 11: "ping", 12: "getChildren2",
+	opCheck: "check", opMulti: "multi", opCreate2: "create2",
 	16: "reconfig", 17: "checkWatches", 18: "removeWatches", opCreateContainer: "createContainer", 20: "deleteContainer",
 	opCreateTTL: "createTTL", 22: "multiRead", 100: "auth", 101: "setWatches", 102: "sasl", 103: "getEphemerals",
 	104: "getAllChildrenNumber", 105: "setWatches2", 106: "addWatch", 107: "whoAmI", opCloseSession: "closeSession",
@@ -41,6 +43,16 @@ func operationName(op int32) string {
 		return name
 	}
 	return fmt.Sprint("operation ", op)
+}
+
+// requestName is the operation's name, and "heartbeat" for the two by which the adapter
+// keeps its sessions alive: a sync, and a multi of one check of the root.
+func requestName(op int32, body []byte) string {
+	const record, end = 9 + 4 + 1 + 4, 9
+	if op == opSync || op == opMulti && len(body) == record+end && onlyChecks(body) {
+		return "heartbeat"
+	}
+	return operationName(op)
 }
 
 // frames inspects one connection of a client.
@@ -134,7 +146,7 @@ func (f *frames) request(body []byte) func(frame []byte) bool {
 		return nil
 	}
 	number, op := int32(binary.BigEndian.Uint32(body)), int32(binary.BigEndian.Uint32(body[4:])) //nolint:gosec // as the protocol has them
-	f.client.count(operationName(op))
+	f.client.count(requestName(op, body[headSize:]))
 	if !isCommit(op, body[headSize:]) {
 		return nil
 	}

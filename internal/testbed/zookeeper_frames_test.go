@@ -45,6 +45,15 @@ func TestIsCommit(t *testing.T) {
 	}
 }
 
+func TestRequestName(t *testing.T) {
+	root := bytes.Replace(multiOf(opCheck), []byte{0, 0, 0, 2, '/', 'a'}, []byte{0, 0, 0, 1, '/'}, 1)
+	require.Equal(t, "heartbeat", requestName(opSync, nil))
+	require.Equal(t, "heartbeat", requestName(opMulti, root))
+	require.Equal(t, "multi", requestName(opMulti, multiOf(opCheck)))
+	require.Equal(t, "multi", requestName(opMulti, multiOf(opSetData)))
+	require.Equal(t, "getData", requestName(4, nil))
+}
+
 func testFrames() *frames {
 	client := &ZooKeeperClient{bed: &ZooKeeper{sessions: map[int64]zkSession{}}, requests: map[string]int{}}
 	return newFrames(client, nil, nil)

@@ -81,7 +81,7 @@ func (s *Server) resume() {
 	if len(s.paused) > 0 {
 		return
 	}
-	for _, l := range s.lives {
+	for _, l := range s.inOrder() {
 		s.expireIfDue(l)
 	}
 	waiting := s.queue
@@ -101,7 +101,7 @@ func (s *Server) Restart() {
 	defer s.mu.Unlock()
 	s.queue = nil
 	clear(s.paused)
-	for _, l := range s.lives {
+	for _, l := range s.inOrder() {
 		s.renew(l)
 	}
 	s.hitClients()

@@ -47,6 +47,7 @@ type Server struct {
 // A life is a session as the server sees it.
 type life struct {
 	id      string
+	number  int // in the order of opening
 	alive   bool
 	expires time.Time
 	timer   *time.Timer
@@ -118,7 +119,7 @@ func (s *Server) Dump() string {
 // begin starts a life. The caller holds mu, as for all that follows.
 func (s *Server) begin() *life {
 	s.opened++
-	l := &life{id: "session-" + strconv.Itoa(s.opened), alive: true, nodes: map[string]struct{}{}}
+	l := &life{id: "session-" + strconv.Itoa(s.opened), number: s.opened, alive: true, nodes: map[string]struct{}{}}
 	l.expires = time.Now().Add(s.config.SessionTimeout)
 	l.timer = time.AfterFunc(s.config.SessionTimeout, func() {
 		s.mu.Lock()
@@ -127,6 +128,12 @@ func (s *Server) begin() *life {
 	})
 	s.lives[l.id] = l
 	return l
+}
+
+// inOrder returns the lives as they were opened, so that what happens to all of them
+// at once happens in the same order each time.
+func (s *Server) inOrder() []*life {
+	return slices.SortedFunc(maps.Values(s.lives), func(a, b *life) int { return a.number - b.number })
 }
 
 func (s *Server) renew(l *life) {

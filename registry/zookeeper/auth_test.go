@@ -63,6 +63,25 @@ func TestLoginOwnsWhatItCreates(t *testing.T) {
 	f.Until(10*time.Second, "another target", func() bool { return string(f.Nodes["/free"].Value) == "1" })
 }
 
+// A root that nobody may read refuses the check of a heartbeat, which is as good.
+func TestHeartbeatsOnARootThatIsDenied(t *testing.T) {
+	bed := testbed.StartZooKeeper(t, testbed.ZooKeeperOptions{})
+	s, _ := open(t, bed) // makes the chroot
+	raw, _, err := zk.Connect(bed.Addrs(), 10*time.Second, zk.WithLogInfo(false))
+	require.NoError(t, err)
+	defer raw.Close()
+	_, err = raw.SetACL("/", zk.DigestACL(zk.PermAll, "eva", "s3cret"), -1)
+	require.NoError(t, err)
+	require.NoError(t, raw.AddAuth("digest", []byte("eva:s3cret")))
+	opened := s.Deadline()
+	eventually(t, 3*sessionTimeout, "heartbeats to move Deadline", func() bool {
+		require.NoError(t, s.Err())
+		return s.Deadline().Sub(opened) > sessionTimeout
+	})
+	_, err = raw.SetACL("/", zk.WorldACL(zk.PermAll), -1)
+	require.NoError(t, err)
+}
+
 // A reconnect shows the password again, before anything else.
 func TestLoginSurvivesADrop(t *testing.T) {
 	bed := testbed.SharedZooKeeper(t)

@@ -14,11 +14,11 @@ type Cluster struct {
 	options Options
 	host    host // nil for servers that somebody else runs
 	way     string
-	version string
 	addrs   []string
 	members []*member // none of somebody else's
 
 	mu      sync.Mutex
+	version string
 	stopped []bool // killed, and not restarted
 	closed  bool
 }
@@ -60,7 +60,7 @@ func begin(ctx context.Context, o Options, h host) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.way = h.name(c.version)
+	c.way = h.name(c.Version())
 	return c, nil
 }
 
@@ -121,7 +121,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 			return fmt.Errorf("zkserver: member %d at %s does not serve: %w: %s", i, m.addr, err, m.prints)
 		}
 		modes = append(modes, s.Mode)
-		c.version = s.Version
+		c.setVersion(s.Version)
 	}
 	if len(c.members) > 1 && !slices.Contains(modes, "leader") {
 		_, err := c.Leader(ctx)
@@ -138,7 +138,17 @@ func (c *Cluster) Addrs() []string { return slices.Clone(c.addrs) }
 func (c *Cluster) Way() string { return c.way }
 
 // Version is that of the servers, such as "3.8.0".
-func (c *Cluster) Version() string { return c.version }
+func (c *Cluster) Version() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version
+}
+
+func (c *Cluster) setVersion(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version = version
+}
 
 // Members is the number of servers.
 func (c *Cluster) Members() int { return len(c.addrs) }

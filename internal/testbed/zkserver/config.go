@@ -12,13 +12,12 @@ import (
 //go:embed guard.sh
 var guardScript string
 
-// A place is where one member listens, and how the other members find it.
+// A place is where one member listens, and where it finds the others.
 type place struct {
 	addr       string // for clients
 	listen     string
 	clientPort int
-	peerHost   string
-	peerPorts  [2]int // for followers, for elections
+	members    []string // host:port:port for followers and elections, its own included
 }
 
 const (
@@ -48,8 +47,8 @@ func zooCfg(o Options, places []place, i int) string {
 	}
 	if len(places) > 1 {
 		lines = append(lines, fmt.Sprint("quorumListenOnAllIPs=", places[i].listen == "0.0.0.0"))
-		for n, p := range places {
-			lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", n+1, p.peerHost, p.peerPorts[0], p.peerPorts[1]))
+		for n, at := range places[i].members {
+			lines = append(lines, fmt.Sprintf("server.%d=%s", n+1, at))
 		}
 	}
 	return strings.Join(append(lines, o.Config...), "\n")

@@ -125,12 +125,9 @@ func (c *containers) places(n int) ([]place, error) {
 	places := make([]place, n)
 	for i := range places {
 		c.names = append(c.names, uniqueName())
-		places[i] = place{
-			addr: claim.Addr(i), listen: "0.0.0.0", clientPort: clientPort,
-			peerPorts: [2]int{followers, elections},
-		}
-		if c.network != nil {
-			places[i].peerHost = c.network.address(i)
+		places[i] = place{addr: claim.Addr(i), listen: "0.0.0.0", clientPort: clientPort}
+		for k := 0; k < n && c.network != nil; k++ {
+			places[i].members = append(places[i].members, fmt.Sprint(c.network.address(k), ":", followers, ":", elections))
 		}
 	}
 	return places, nil
@@ -166,7 +163,7 @@ func (c *containers) launch(ctx context.Context, i int, at place, env []string) 
 
 func (c *containers) partition(ctx context.Context, i int) (heal func() error, err error) {
 	if c.network == nil {
-		return nil, fmt.Errorf("%w: a server that is alone cannot be parted from others", ErrUnsupported)
+		return nil, errAlone
 	}
 	if _, err := docker(ctx, engineTime, "network", "disconnect", c.network.name, c.names[i]); err != nil {
 		return nil, err

@@ -58,8 +58,8 @@ func (c *Cluster) RestartAll(ctx context.Context) error {
 	return c.ready(ctx)
 }
 
-// Partition keeps member i and the other members apart; clients still reach all.
-// heal is idempotent. Only containers can do it.
+// Partition keeps member i and the other members apart, silently; clients still reach
+// all. heal is idempotent.
 func (c *Cluster) Partition(i int) (heal func() error, err error) {
 	if err := c.disturbable(i); err != nil {
 		return nil, err
@@ -82,7 +82,10 @@ func (c *Cluster) tell(i int, command string) error {
 	return c.members[i].tell(ctx, command)
 }
 
-var errClosed = errors.New("zkserver: the cluster is closed")
+var (
+	errClosed = errors.New("zkserver: the cluster is closed")
+	errAlone  = fmt.Errorf("%w: a server that is alone cannot be parted from others", ErrUnsupported)
+)
 
 func (c *Cluster) disturbable(i int) error {
 	if c.host == nil {

@@ -20,6 +20,7 @@ type processes struct {
 	classPath string
 
 	ports *ports.Claim
+	mesh  mesh
 
 	mu        sync.Mutex
 	temporary string
@@ -56,19 +57,30 @@ func needs(programs ...string) error {
 func (p *processes) name(version string) string { return p.label + " " + version }
 
 func (p *processes) places(n int) ([]place, error) {
-	const each = 3
-	_ = p.ports.Close() // of an attempt before
+	const each, loopback = 3, "127.0.0.1"
+	if err := errors.Join(p.ports.Close(), p.mesh.close()); err != nil { // of an attempt before
+		return nil, err
+	}
 	claim, err := ports.Take(each * n)
 	if err != nil {
 		return nil, err
 	}
 	p.ports = claim
+	listen := make([][2]string, n)
+	for i := range listen {
+		listen[i] = [2]string{claim.Addr(each*i + 1), claim.Addr(each*i + 2)}
+	}
+	if p.mesh, err = newMesh(listen); err != nil {
+		return nil, err
+	}
 	places := make([]place, n)
 	for i := range places {
-		first := each * i
-		places[i] = place{
-			addr: claim.Addr(first), listen: "127.0.0.1", clientPort: claim.Number(first),
-			peerHost: "127.0.0.1", peerPorts: [2]int{claim.Number(first + 1), claim.Number(first + 2)},
+		places[i] = place{addr: claim.Addr(each * i), listen: loopback, clientPort: claim.Number(each * i)}
+		for k, at := range listen {
+			if i != k {
+				at = [2]string{p.mesh[i][k][0].addr(), p.mesh[i][k][1].addr()}
+			}
+			places[i].members = append(places[i].members, at[0]+strings.TrimPrefix(at[1], loopback))
 		}
 	}
 	return places, nil
@@ -108,12 +120,17 @@ func (p *processes) temporaryDir() (string, error) {
 	return dir, err
 }
 
-func (p *processes) partition(context.Context, int) (func() error, error) {
-	return nil, fmt.Errorf("%w: processes share the loopback interface and cannot be parted; containers can (%s=%s)", ErrUnsupported, EnvWay, wayContainer)
+func (p *processes) partition(_ context.Context, i int) (func() error, error) {
+	if len(p.mesh) == 1 {
+		return nil, errAlone
+	}
+	heal := p.mesh.part(i)
+	return func() error { heal(); return nil }, nil
 }
 
 func (p *processes) close() error {
-	err := p.ports.Close()
+	err := errors.Join(p.ports.Close(), p.mesh.close())
+	p.mesh = nil
 	if p.temporary != "" {
 		err = errors.Join(err, os.RemoveAll(p.temporary))
 	}

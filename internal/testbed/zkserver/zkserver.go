@@ -98,7 +98,7 @@ func attach(ctx context.Context, o Options) (*Cluster, error) {
 			errs = append(errs, fmt.Errorf("%s: %s does not serve: %w", EnvAddress, addr, err))
 			continue
 		}
-		c.version = s.Version
+		c.setVersion(s.Version)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)

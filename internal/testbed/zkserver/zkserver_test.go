@@ -148,10 +148,6 @@ func TestPartition(t *testing.T) {
 		old, err := c.Leader(ctx)
 		require.NoError(t, err)
 		heal, err := c.Partition(old)
-		if way != "container" {
-			require.ErrorIs(t, err, zkserver.ErrUnsupported)
-			return
-		}
 		require.NoError(t, err)
 		require.Eventually(t, func() bool {
 			leader, err := c.Leader(ctx)

@@ -38,11 +38,11 @@ type conn struct {
 	server string
 
 	// For the reader.
-	in       *bufio.Reader
-	frame    []byte
-	rest     []byte    // of the frame, not yet read by the client
-	greeted  bool      // the server has confirmed the session
-	lastSent time.Time // of the newest answered request that counted
+	in        *bufio.Reader
+	frame     []byte
+	rest      []byte    // of the frame, not yet read by the client
+	greeted   bool      // the server has confirmed the session
+	lastWrite time.Time // when the newest answered write that counted was sent
 
 	mu       sync.Mutex
 	room     *sync.Cond // unsent has shrunk, or all is over
@@ -52,14 +52,13 @@ type conn struct {
 	writing  bool
 	broken   bool
 	pending  queue   // requests that are not answered
-	calls    uint32  // sent so far
+	calls    uint32  // sent so far, and heartbeats
 	underWay int     // of them, not answered
 	waiting  []*call // for fewer to be under way
 	alone    int     // calls that share nothing from now on
 	pings    queue
-	tick     int  // pings that were due so far
-	heard    int  // the tick of the latest answer
-	busy     bool // something was sent since the last tick
+	tick     int // heartbeats that were due so far
+	heard    int // the tick of the latest answer
 	wake     chan struct{}
 	over     chan struct{}
 }
@@ -146,7 +145,6 @@ func (c *conn) request(b []byte) {
 
 // pass takes one frame of the client's. c.mu is held.
 func (c *conn) pass(b []byte) {
-	c.busy = true
 	c.unsent = append(c.unsent, b...)
 	c.push()
 }
@@ -285,7 +283,6 @@ func (c *conn) welcome(b []byte) error {
 	if !ok {
 		return errClosed
 	}
-	c.lastSent = asked
 	c.introduce(first)
 	c.l.work.Go(c.pulse)
 	if !first {
@@ -296,7 +293,8 @@ func (c *conn) welcome(b []byte) error {
 
 // introduce sends what must come before every request: the credentials, on the
 // first connection a question that only servers since 3.5 understand, and the
-// watches.
+// watches. On a later one a write follows at once: that the server knows the session
+// does not say that a quorum knows the server.
 func (c *conn) introduce(first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,6 +313,9 @@ func (c *conn) introduce(first bool) {
 	}
 	for _, f := range c.l.watches.renewals(c.l.zxid.Load()) {
 		c.queue(f)
+	}
+	if !first {
+		c.heartbeat(opMulti)
 	}
 }
 
@@ -342,11 +343,17 @@ func (c *conn) take(b []byte) error {
 		return nil
 	}
 	s, err := c.answered(&c.pending, xid, zxid, code)
-	if s.call != nil && err == nil {
-		return c.deliver(s.call, code, b[headerBytes:])
+	switch {
+	case err != nil:
+		return err
+	case s.beat:
+		c.beaten(s, code, b[headerBytes:])
+		return nil
+	case s.call != nil:
+		return c.deliver(s, code, b[headerBytes:])
 	}
 	c.rest = c.frame
-	return err
+	return nil
 }
 
 func (c *conn) versionKnown(code int32) error {
@@ -385,11 +392,6 @@ func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) (sent, erro
 	}
 	if zxid > 0 && zxid > c.l.zxid.Load() {
 		c.l.zxid.Store(zxid)
-	}
-	// Every answer is a heartbeat; so many need not be looked at.
-	if s.at.Sub(c.lastSent) > c.l.timeout()/64 {
-		c.lastSent = s.at
-		c.l.acknowledged(s.at)
 	}
 	return s, nil
 }

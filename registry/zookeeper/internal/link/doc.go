@@ -14,13 +14,15 @@
 //
 //   - After the session has ended no server is dialled again. The bare client
 //     opens a new session and runs what was queued on it.
-//   - Deadline counts from the time at which an answered request was sent, and from
-//     the timeout that the server granted; Done is closed by it. The bare client
-//     does not notice an expiry while it is cut off.
-//   - A ping is sent every eighth of the timeout, and a connection that leaves a
-//     request unanswered for about a third of it (half, with one server) is
+//   - Deadline counts from the time at which an answered request was sent that a leader,
+//     and one that a quorum must have heard of, and from the timeout that the server
+//     granted; Done is closed by it. The bare client does not notice an expiry while it
+//     is cut off, nor while its server is.
+//   - A sync or a write is sent every eighth of the timeout, and a connection that
+//     leaves a request unanswered for about a third of it (half, with one server) is
 //     given up. An endpoint that accepts and never answers costs a fifth. The bare
-//     client waits for 6.7 timeouts.
+//     client sends pings, which any server answers by itself, and waits for 6.7
+//     timeouts.
 //   - Watches are armed and renewed here. On a new connection they are renewed before
 //     anything else is sent, from the zxid of before the break. The bare client
 //     sends queued requests first, and then asks for the changes since their

@@ -1,13 +1,19 @@
 package link
 
-// Unanswered is the number of requests that the client has written and that are not answered.
+// Unanswered is the number of requests that were written and are not answered, heartbeats apart.
 func (l *Link) Unanswered() int {
 	l.mu.Lock()
 	c := l.current
 	l.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pending.len()
+	n := 0
+	for _, s := range c.pending.items[c.pending.head:] {
+		if !s.beat {
+			n++
+		}
+	}
+	return n
 }
 
 // Waiting is the number of calls that are not sent since others are under way.

@@ -15,6 +15,7 @@ const (
 	opExists    = 3
 	opGetData   = 4
 	opSetData   = 5
+	opSync      = 9
 	opPing      = 11
 	opChildren  = 12 // getChildren2
 	opCheck     = 13

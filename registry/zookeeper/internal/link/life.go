@@ -9,21 +9,40 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// The session timeout T is divided: a ping every T/8; a margin of T/4 before the
-// instant at which the service may end the session, which covers what a follower
-// that crashed had not told its leader (half a tick, and T is two at least); Done
-// closed T/20 before Deadline, since timers are late and never early.
+// A server answers pings and reads by itself, also when it is cut off from the others
+// and the session has ended there. So Deadline is the earlier of two instants, and
+// neither moves by such answers:
+//
+//   - T after the leader heard of the session, less T/4. A follower must ask its leader
+//     for the answer to a sync, to a write, and to a reconnect. With the question of a
+//     reconnect the leader counts T anew; of other requests it is told with the
+//     follower's pings, every half tick. T is two ticks at least: T/4 covers what a
+//     follower that crashes or is cut off had not told. (Not covered is one that was
+//     stopped for longer, and is cut off within half a tick of its first answers.)
+//   - T after a quorum heard of it, less T/8. A leader that has lost its quorum answers
+//     all but writes for syncLimit ticks, and so do the followers that it still has. A
+//     write is answered once a majority has it, and tells whether the session lives.
+//     Whoever leads next is followed by one of these, who left the old leader after
+//     that, and lets every session live for T from then on. So the next leader ends none
+//     less than T after such a write was sent; T/8 is for clocks that run at different
+//     rates. A new session is such a write too; a reconnect is none.
+//
+// A heartbeat every T/8 is a sync and a write in turn: both instants are 5/8 T ahead at
+// least, at half the writes. Done is closed T/20 before Deadline, since timers are
+// late and never early.
 const (
-	pingsPerTimeout = 8
-	marginPart      = 4
-	leadPart        = 20
+	beatsPerTimeout  = 8
+	writeEvery       = 2 // heartbeats
+	marginPart       = 4
+	quorumMarginPart = 8
+	leadPart         = 20
 	// An endpoint that accepts a connection has T/5 to answer, or T/2 when it
 	// is the only one.
 	handshakePart      = 5
 	handshakePartAlone = 2
-	// A request that is not answered for so many pings means a dead connection.
-	stallPings      = 3
-	stallPingsAlone = 5
+	// A request that is not answered for so many heartbeats means a dead connection.
+	stallBeats      = 3
+	stallBeatsAlone = 5
 
 	minAttempt = 200 * time.Millisecond
 )
@@ -40,11 +59,9 @@ func (l *Link) establish(c *conn, a connectAnswer, sent time.Time) (first, ok bo
 	fresh := l.id == 0
 	l.id, l.password = a.session, a.password
 	l.granted.Store(int64(a.timeout))
+	l.advance(sent, fresh)
 	if fresh {
-		l.deadline = sent.Add(a.timeout - a.timeout/marginPart)
 		l.alarm = time.AfterFunc(l.untilAlarm(), l.ring)
-	} else {
-		l.advance(sent)
 	}
 	l.current = c
 	return !l.probed, true
@@ -96,20 +113,35 @@ func (l *Link) untilAlarm() time.Duration { return time.Until(l.deadline) - l.ti
 // tooLate: somebody may have acted on the deadline already. l.mu is held.
 func (l *Link) tooLate() bool { return l.untilAlarm() <= 0 }
 
-// acknowledged takes an answered request into account.
-func (l *Link) acknowledged(sent time.Time) {
+// acknowledged takes an answered request into account that the leader has heard of,
+// and a quorum too if byQuorum is true.
+func (l *Link) acknowledged(sent time.Time, byQuorum bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil && !l.tooLate() {
-		l.advance(sent)
+		l.advance(sent, byQuorum)
 	}
 }
 
 // advance moves the deadline forward. The alarm looks again when it rings. l.mu is held.
-func (l *Link) advance(sent time.Time) {
-	if d := sent.Add(l.timeout() - l.timeout()/marginPart); d.After(l.deadline) {
-		l.deadline = d
+func (l *Link) advance(sent time.Time, byQuorum bool) {
+	l.byLeader = later(l.byLeader, sent)
+	if byQuorum {
+		l.byQuorum = later(l.byQuorum, sent)
 	}
+	t := l.timeout()
+	deadline := l.byLeader.Add(t - t/marginPart)
+	if d := l.byQuorum.Add(t - t/quorumMarginPart); d.Before(deadline) {
+		deadline = d
+	}
+	l.deadline = later(l.deadline, deadline)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func (l *Link) ring() {
@@ -212,7 +244,7 @@ func (l *Link) attemptTime() time.Duration {
 
 func (l *Link) stallAfter() int {
 	if l.servers.alone() {
-		return stallPingsAlone
+		return stallBeatsAlone
 	}
-	return stallPings
+	return stallBeats
 }

@@ -72,6 +72,8 @@ type Link struct {
 	id       int64
 	password []byte
 	deadline time.Time
+	byLeader time.Time // when the newest request was sent of which the leader has heard
+	byQuorum time.Time // when the newest one was sent of which a quorum has heard
 	alarm    *time.Timer
 	up       chan struct{} // closed while there is a connection with the session on it
 	conn     *conn         // the latest that was dialled
@@ -175,9 +177,14 @@ func (l *Link) Disarm(path string, children bool) { l.watches.disarm(path, child
 // only that it learns of an expiry before it dials again.
 func (l *Link) observe(ev zk.Event) {
 	if ev.Type == zk.EventSession && ev.State == zk.StateExpired {
-		l.leave()
-		l.lose(errExpired)
+		l.expire()
 	}
+}
+
+// expire ends a session that the service has ended.
+func (l *Link) expire() {
+	l.leave()
+	l.lose(errExpired)
 }
 
 // dial is the client's dialer. Once the session has ended it leads to a grave.

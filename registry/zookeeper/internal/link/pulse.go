@@ -1,8 +1,11 @@
 package link
 
 import (
+	"errors"
 	"net"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // A sent request is one that is not answered.
@@ -12,6 +15,7 @@ type sent struct {
 	tick    int
 	path    string // of a read that arms a watch
 	call    *call  // that waits for the answer; nil: the client does
+	beat    bool   // nobody does
 }
 
 // A queue is first in, first out. The zero value is ready.
@@ -46,11 +50,11 @@ func (q *queue) pop() (sent, bool) {
 // olderThan reports whether something was sent before a tick and waits still.
 func (q *queue) olderThan(tick int) bool { return q.len() > 0 && q.items[q.head].tick < tick }
 
-// pulse pings while nothing else is sent, and gives a connection up that does not
-// answer. Time is counted in ticks that this process has lived through: one that
-// was stopped for a while finds the answers waiting.
+// pulse sends heartbeats, and gives a connection up that does not answer. Time is
+// counted in ticks that this process has lived through: one that was stopped for a
+// while finds the answers waiting.
 func (c *conn) pulse() {
-	ticker := time.NewTicker(c.l.timeout() / pingsPerTimeout)
+	ticker := time.NewTicker(c.l.timeout() / beatsPerTimeout)
 	defer ticker.Stop()
 	limit := c.l.stallAfter()
 	for {
@@ -74,14 +78,58 @@ func (c *conn) beat(limit int) bool {
 	if oldest := c.tick - limit + 2; c.heard < oldest && (c.pending.olderThan(oldest) || c.pings.olderThan(oldest)) {
 		return false
 	}
-	c.tick++
-	if !c.busy {
-		f := newFrame(xidPing, opPing)
-		c.pings.push(sent{xid: xidPing, op: opPing, at: time.Now(), tick: c.tick})
-		c.queue(f.frame())
+	if c.tick++; c.tick%writeEvery == 0 {
+		c.heartbeat(opMulti)
+	} else {
+		c.heartbeat(opSync)
 	}
-	c.busy = false
 	return true
+}
+
+// heartbeat asks for what the leader must answer: a sync, or a multi that only checks
+// the root, which changes nothing and is a write all the same. c.mu is held.
+func (c *conn) heartbeat(op int32) {
+	const root, anyVersion = "/", -1
+	xid := c.nextXid()
+	f := newFrame(xid, op)
+	if op == opSync {
+		f.text(root)
+	} else {
+		f.header(opCheck, 0)
+		f.text(root)
+		f.int32(anyVersion)
+		f.header(opError, 1)
+	}
+	c.pending.push(sent{xid: xid, op: op, at: time.Now(), tick: c.tick, beat: true})
+	c.queue(f.frame())
+}
+
+// beaten takes the answer to a heartbeat into account.
+func (c *conn) beaten(s sent, code int32, body []byte) {
+	if s.op == opSync {
+		if code == 0 {
+			c.l.acknowledged(s.at, false)
+		}
+		return
+	}
+	results, err := (&call{op: opMulti, requests: 1}).parse(code, body)
+	if errors.Is(err, zk.ErrNoAuth) {
+		err = nil // of the root; it was asked all the same
+	}
+	c.wrote(s, results, err)
+}
+
+// wrote takes the answer to a write into account. One that was refused may be a server's
+// own word, with which it asked nobody, or the leader's that there is no such session,
+// which a server does not always know to have ended.
+func (c *conn) wrote(s sent, results []zk.MultiResponse, err error) {
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired):
+		c.l.expire()
+	case err == nil && results != nil && s.at.Sub(c.lastWrite) > c.l.timeout()/64: // so many need not be looked at
+		c.lastWrite = s.at
+		c.l.acknowledged(s.at, true)
+	}
 }
 
 // goodbye ends the session on this connection.

@@ -28,7 +28,7 @@ type frames struct {
 	mu  sync.Mutex
 	all [][]byte // of the latest connection; the first asks for the session
 
-	cutsMulti bool // the connection breaks once a multi was written on it
+	cutsMulti bool // the connection breaks once a multi was written on it, and no later one
 }
 
 type framed struct {
@@ -53,6 +53,7 @@ func (c framed) Write(b []byte) (int, error) {
 		cuts = cuts || c.f.cutsMulti && len(c.f.all) > 1 && binary.BigEndian.Uint32(rest[8:]) == opMulti
 		rest = rest[n:]
 	}
+	c.f.cutsMulti = c.f.cutsMulti && !cuts
 	c.f.mu.Unlock()
 	n, err := c.Conn.Write(b)
 	if cuts {
@@ -74,6 +75,9 @@ func (f *frames) count() map[uint32]int {
 	return counts
 }
 
+// noBeat is a session timeout with which no heartbeat comes between.
+const noBeat = 5 * time.Minute
+
 // A crowd is a link with as many writes under way as are sent one by one.
 type crowd struct {
 	t      *testing.T
@@ -90,7 +94,7 @@ type crowd struct {
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	c := &crowd{t: t, ctx: within(t, 30*time.Second), proxy: way(t), frames: &frames{}, errs: make(chan error, link.MaxUnderWay)}
-	c.l = open(t, link.Config{Servers: []string{c.proxy.Addr()}, SessionTimeout: 20 * time.Second, Dial: c.frames.dial})
+	c.l = open(t, link.Config{Servers: []string{c.proxy.Addr()}, SessionTimeout: noBeat, Dial: c.frames.dial})
 	c.dir = fresh(t, c.l)
 	c.frames.mu.Lock()
 	c.frames.all = c.frames.all[:1]

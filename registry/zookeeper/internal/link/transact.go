@@ -175,12 +175,16 @@ func (c *conn) withdraw(r *call) bool {
 
 // transmit queues one request for a call and those that follow it. c.mu is held.
 func (c *conn) transmit(first *call) {
-	c.calls++
-	xid := int32(c.calls & 0x7fffffff)
+	xid := c.nextXid()
 	c.unsent = first.append(c.unsent, xid)
 	c.pending.push(sent{xid: xid, op: first.op, at: time.Now(), tick: c.tick, call: first})
 	c.underWay++
-	c.busy = true
+}
+
+// nextXid numbers what the client does not. c.mu is held.
+func (c *conn) nextXid() int32 {
+	c.calls++
+	return int32(c.calls & 0x7fffffff)
 }
 
 // transmitWaiting lets those who wait share the next request. c.mu is held.
@@ -207,8 +211,10 @@ func (c *conn) transmitWaiting() {
 
 // deliver hands an answer to those who wait for it, and sends what waits for it to
 // be there.
-func (c *conn) deliver(first *call, code int32, body []byte) error {
+func (c *conn) deliver(s sent, code int32, body []byte) error {
+	first := s.call
 	results, err := first.parse(code, body)
+	c.wrote(s, results, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.underWay--

@@ -1,0 +1,88 @@
+package simulation
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// What the simulation knows of the engine's API stands in this file alone.
+
+// An engine is a scheduler.
+type engine struct{ *core.Scheduler }
+
+// A shard is what a function is given.
+type shard struct {
+	job, instance      string
+	epoch, item, total int
+	due                time.Time
+	fence              registry.Revision
+}
+
+func newEngine(reg registry.Registry, stable, ip string, now func() time.Time, listen func(event.Event)) engine {
+	return engine{core.New(reg,
+		core.WithLogger(slog.New(slog.DiscardHandler)), core.WithInstanceName(stable), core.WithIP(ip), core.WithClock(now), core.WithListener(listen))}
+}
+
+// add adds a job whose items run.
+func (e engine) add(j *job, run func(context.Context, shard) error) error {
+	monitor := core.MonitorOn
+	if j.unmonitored {
+		monitor = core.MonitorOff
+	}
+	return e.Add(core.JobFunc(func(ctx context.Context, s core.Shard) error {
+		return run(ctx, shard{
+			job: s.Job, instance: s.Instance, epoch: s.Epoch, item: s.Item, total: s.Total, due: s.Due, fence: s.Fence,
+		})
+	}), core.JobConfig{
+		Name: j.name, Cron: j.cron, TimeZone: j.zone, Shards: j.total, Monitor: monitor,
+		Concurrency: j.concurrency, ReconcileInterval: j.reconcile,
+	})
+}
+
+// runs reports whether the job is registered and fires here.
+func (e engine) runs(job string) bool {
+	for _, j := range e.State().Jobs {
+		if j.Name == job {
+			return j.Phase == core.PhaseRunning
+		}
+	}
+	return false
+}
+
+// ledgerOf reads a ledger's value; false means that it is not one.
+func ledgerOf(instance string, value []byte) (history.Ledger, bool) {
+	l, err := ledger.Decode(value)
+	if err != nil {
+		return history.Ledger{}, false
+	}
+	seen := history.Ledger{Instance: instance, Epoch: l.Epoch, Total: l.Total}
+	for n, it := range l.All() {
+		seen.Items = append(seen.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Leaving: it.Leaving})
+	}
+	return seen, true
+}
+
+// scheduleOf reads the node of the schedule that is in force.
+func scheduleOf(value []byte) (history.Schedule, bool) {
+	s, err := layout.UnmarshalSchedule(value)
+	seen := history.Schedule{N: s.Number, Cron: s.Cron, Zone: s.Zone, Gap: s.Gap, Overlap: s.Overlap, Since: s.Since}
+	if len(s.Before) > 0 {
+		b := s.Before[0]
+		seen.Before = &history.Schedule{Cron: b.Cron, Zone: b.Zone, Gap: b.Gap, Overlap: b.Overlap}
+	}
+	return seen, err == nil
+}
+
+// baseOf reads the node of the epoch that is in force.
+func baseOf(value []byte) (history.Base, bool) {
+	b, err := layout.UnmarshalBase(value)
+	return history.Base{Epoch: b.Epoch, From: b.From, To: b.To, Through: b.Through, Assigned: b.Assigned}, err == nil
+}

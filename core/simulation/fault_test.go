@@ -1,0 +1,515 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/memory"
+)
+
+// A fault is one thing that goes wrong, or that an operator does.
+type fault struct {
+	kind  string
+	at    time.Duration // after the start
+	lasts time.Duration
+	dice  func() *rand.Rand
+
+	struck, ended bool
+	blow          *blow
+}
+
+// A blow is a fault that has begun.
+type blow struct {
+	of  string     // its target
+	end func()     // may be nil
+	hit func() int // how often it has hit something
+}
+
+// hits is the count of a fault that hits at once.
+func hits(n int) func() int { return func() int { return n } }
+
+// strike begins a fault. One that finds no target has not begun.
+func (w *world) strike(f *fault) {
+	k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == f.kind })]
+	f.blow = k.begin(w, f, f.dice())
+	if f.blow == nil {
+		f.ended = true
+		return
+	}
+	f.struck = true
+	w.log.tell("", history.Record{Kind: history.FaultBegun, Who: "driver", Fault: f.kind, Of: f.blow.of, Disturbs: k.disturbs})
+	if f.blow.end == nil {
+		f.finish(w)
+		return
+	}
+	w.later("end of "+f.kind+f.at.String(), f.lasts, func() { f.finish(w) })
+}
+
+// finish ends a fault, once.
+func (f *fault) finish(w *world) {
+	if f.ended || !f.struck {
+		return
+	}
+	f.ended = true
+	if f.blow.end != nil {
+		f.blow.end()
+	}
+	k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == f.kind })]
+	w.log.tell("", history.Record{
+		Kind: history.FaultEnded, Who: "driver", Fault: f.kind, Of: f.blow.of, Disturbs: k.disturbs, Count: f.blow.hit(),
+	})
+}
+
+// hit is how often the fault hit something, after its end.
+func (f *fault) hit() int {
+	if !f.struck {
+		return 0
+	}
+	return f.blow.hit()
+}
+
+// plan draws the faults of a seed.
+func (w *world) plan() []*fault {
+	r := w.dice.of("plan")
+	weight := 0
+	for _, k := range kinds {
+		weight += k.weight
+	}
+	var plan []*fault
+	for i := range 2 + r.IntN(11) {
+		n := r.IntN(weight)
+		k := slices.IndexFunc(kinds, func(k kind) bool { n -= k.weight; return n < 0 })
+		f := &fault{kind: kinds[k].name, at: between(r, 2*time.Second, unrest)}
+		f.lasts = between(r, w.timeout/10, w.timeout*5/2)
+		f.dice = func() *rand.Rand { return w.dice.of("fault " + strconv.Itoa(i)) }
+		plan = append(plan, f)
+	}
+	return plan
+}
+
+// A kind is a kind of fault. disturbs: while it lasts no bound of time is promised.
+type kind struct {
+	name     string
+	weight   int
+	disturbs bool
+	begin    func(w *world, f *fault, r *rand.Rand) *blow
+}
+
+// on strikes one of the living processes.
+func on(strike func(w *world, p *process, f *fault, r *rand.Rand) *blow) func(*world, *fault, *rand.Rand) *blow {
+	return func(w *world, f *fault, r *rand.Rand) *blow {
+		alive := w.alive()
+		if len(alive) == 0 {
+			return nil
+		}
+		p := one(r, alive)
+		b := strike(w, p, f, r)
+		if b != nil && b.of == "" {
+			b.of = p.name
+		}
+		return b
+	}
+}
+
+// cut is a fault of one client's way to the server.
+func cut(begin func(p *process) (heal func())) func(*world, *fault, *rand.Rand) *blow {
+	return on(func(_ *world, p *process, _ *fault, _ *rand.Rand) *blow {
+		before := p.link.Hits()
+		heal := begin(p)
+		return &blow{end: heal, hit: func() int { return p.link.Hits() - before }}
+	})
+}
+
+// fated is what becomes of some commits for a while, of one process or of all.
+func fated(fate func(r *rand.Rand) memory.Fate) func(*world, *fault, *rand.Rand) *blow {
+	return func(w *world, f *fault, r *rand.Rand) *blow {
+		alive := w.alive()
+		if len(alive) == 0 || w.fate != nil {
+			return nil
+		}
+		of, hit, share := "", 0, 1+r.IntN(4)
+		if !chance(r, 3) {
+			of = one(r, alive).name
+		}
+		w.fate = func(proc string, ops []registry.Op) memory.Fate {
+			d := w.dice.of("fate of " + proc + describe(ops))
+			if (of != "" && of != proc) || !chance(d, share) {
+				return memory.Deliver
+			}
+			hit++
+			return fate(d)
+		}
+		return &blow{of: of, end: func() { w.fate = nil }, hit: func() int { return hit }}
+	}
+}
+
+// configured is a change of a job's configuration; back takes it back at its end.
+func configured(back bool, change func(w *world, j *job, r *rand.Rand) bool) func(*world, *fault, *rand.Rand) *blow {
+	return func(w *world, f *fault, r *rand.Rand) *blow {
+		j := one(r, w.jobs)
+		before := *j
+		if w.read(j.layout.Config()) == "" || !change(w, j, r) || !w.configure(j) {
+			most := j.most
+			*j = before
+			j.most = most
+			return nil
+		}
+		b := &blow{of: j.name, hit: hits(1)}
+		if back {
+			b.end = func() {
+				j.unmonitored = before.unmonitored
+				w.insist(func() bool { return w.configure(j) })
+			}
+		}
+		return b
+	}
+}
+
+// insist does something now, or as soon as it can be done.
+func (w *world) insist(do func() bool) {
+	if !do() {
+		w.later("again", 200*time.Millisecond, func() { w.insist(do) })
+	}
+}
+
+// below deletes nodes of a random life of a job.
+func below(what ...func(j *job, id string) string) func(*world, *fault, *rand.Rand) *blow {
+	return func(w *world, f *fault, r *rand.Rand) *blow {
+		j := one(r, w.jobs)
+		ids := w.list(j.layout.Lives())
+		if len(ids) == 0 {
+			return nil
+		}
+		id := one(r, ids)
+		var paths []string
+		for _, path := range what {
+			paths = append(paths, path(j, id))
+		}
+		if !w.remove(paths...) {
+			return nil
+		}
+		if slices.Contains(paths, ledgerAt(j, id)) {
+			w.erased = append(w.erased, erasure{j.name, time.Now()})
+		}
+		if slices.Contains(paths, life(j, id)) || slices.Contains(paths, instance(j, id)) {
+			w.struck = append(w.struck, id)
+			if slices.Contains(paths, instance(j, id)) {
+				w.shut = append(w.shut, stable(id))
+			}
+			if slices.Contains(paths, notice(j, id)) {
+				w.forged = append(w.forged, id)
+			}
+		}
+		return &blow{of: j.name + " " + id, hit: hits(1)}
+	}
+}
+
+// stable is an instance id without what is random in it.
+func stable(id string) string { return id[:strings.LastIndex(id, "-")+1] }
+
+func life(j *job, id string) string     { return j.layout.Life(id) }
+func notice(j *job, id string) string   { return j.layout.Notice(id) }
+func ledgerAt(j *job, id string) string { return j.layout.Ledger(id) }
+func instance(j *job, id string) string { return j.layout.Instance(id) }
+func term(j *job, _ string) string      { return j.layout.Term() }
+func leader(j *job, _ string) string    { return j.layout.Leader() }
+
+// garbage writes nonsense to a place, and clears it away at the end.
+func garbage(place func(w *world, j *job, r *rand.Rand) (at string, mend func())) func(*world, *fault, *rand.Rand) *blow {
+	nonsense := []string{"", "{", "null", "\x00\xff\xfe", "cron: [", "x: y\nz", "{\"total\":-1}", "[]", "🜚", strings.Repeat("A", 5000)}
+	return func(w *world, f *fault, r *rand.Rand) *blow {
+		j := one(r, w.jobs)
+		if w.read(j.layout.Config()) == "" {
+			return nil
+		}
+		at, mend := place(w, j, r)
+		if at == "" || !w.write(at, one(r, nonsense)) {
+			return nil
+		}
+		return &blow{of: at, end: mend, hit: hits(1)}
+	}
+}
+
+// foreign is a node that nobody knows, which goes at the end.
+func foreign(dir func(j *job) string) func(*world, *fault, *rand.Rand) *blow {
+	return garbage(func(w *world, j *job, r *rand.Rand) (string, func()) {
+		at := dir(j) + "/" + one(r, []string{"what", "10.9.9.9", "10.9.9.9@-@x-aaaaaaaaaa", "10.9.9.9@-@77"})
+		return at, func() { w.insist(func() bool { return w.remove(at) || w.operator() != nil }) }
+	})
+}
+
+// withheld is what the service does not allow one process for a while.
+var withheld = []string{"/", "/ledgers/", "/lives/", "/sharding/", "/leader/", "/term", "/notices/"}
+
+// kinds are all kinds of faults. New ones come last, so that a seed stays what it is.
+var kinds = []kind{
+	{"join", 6, false, func(w *world, _ *fault, r *rand.Rand) *blow {
+		stable := ""
+		if gone := slices.DeleteFunc(slices.Clone(w.procs), func(p *process) bool { return !p.gone() }); len(gone) > 0 {
+			if chance(r, 2) {
+				stable = one(r, gone).stable
+			}
+		}
+		if len(w.alive()) > 6 || slices.ContainsFunc(w.alive(), func(p *process) bool { return p.stable == stable }) {
+			return nil
+		}
+		return &blow{of: w.add(stable).name, hit: hits(1)}
+	}},
+	{"leave", 6, false, on(func(_ *world, p *process, _ *fault, r *rand.Rand) *blow {
+		if p.still() {
+			return nil
+		}
+		p.stop(one(r, []time.Duration{0, 50 * time.Millisecond, time.Second, 10 * time.Second}))
+		return &blow{hit: hits(1)}
+	})},
+	{"crash", 6, false, on(func(w *world, p *process, _ *fault, r *rand.Rand) *blow {
+		p.crash()
+		if chance(r, 2) {
+			w.expire(p)
+		}
+		return &blow{hit: hits(1)}
+	})},
+	{"pause", 6, true, on(func(w *world, p *process, f *fault, r *rand.Rand) *blow {
+		if p.still() {
+			return nil
+		}
+		before := p.count()
+		thaw := p.freeze(chance(r, 2))
+		return &blow{end: thaw, hit: func() int { return p.count() - before }}
+	})},
+	{"session expired", 5, true, on(func(w *world, p *process, _ *fault, _ *rand.Rand) *blow {
+		if !w.expire(p) {
+			return nil
+		}
+		return &blow{hit: hits(1)}
+	})},
+	{"connection cut", 4, true, cut(func(p *process) func() { return p.link.Refuse() })},
+	{"connection dropped", 3, false, cut(func(p *process) func() { p.link.Drop(); return func() {} })},
+	{"requests swallowed", 4, true, cut(func(p *process) func() { return p.link.LoseRequests() })},
+	{"answers swallowed", 4, true, cut(func(p *process) func() { return p.link.LoseAnswers() })},
+	{"commits' answers lost", 4, true, fated(func(*rand.Rand) memory.Fate { return memory.AnswerLost })},
+	{"commits lost", 4, true, fated(func(*rand.Rand) memory.Fate { return memory.RequestLost })},
+	{"commits late", 5, true, fated(func(r *rand.Rand) memory.Fate {
+		return memory.AppliedLate(between(r, time.Millisecond, one(r, []time.Duration{50 * time.Millisecond, 4 * time.Second})))
+	})},
+	{"commits refused", 3, true, fated(func(*rand.Rand) memory.Fate { return memory.Refused })},
+	{"slow", 4, true, func(w *world, f *fault, r *rand.Rand) *blow {
+		some, factor, hit := w.alive(), 10+r.IntN(100), 0
+		if len(some) == 0 {
+			return nil
+		}
+		if chance(r, 2) {
+			some = []*process{one(r, some)}
+		}
+		for _, p := range some {
+			p.mu.Lock()
+			hit -= p.hits
+			p.slow = factor
+			p.mu.Unlock()
+		}
+		return &blow{of: strconv.Itoa(len(some)), hit: func() int { return max(hit, 0) }, end: func() {
+			for _, p := range some {
+				p.mu.Lock()
+				hit += p.hits
+				p.slow = 0
+				p.mu.Unlock()
+			}
+		}}
+	}},
+	{"server paused", 3, true, func(w *world, _ *fault, _ *rand.Rand) *blow {
+		before := w.hits()
+		resume := w.server.Pause()
+		w.paused++
+		return &blow{end: func() { resume(); w.paused = max(0, w.paused-1) }, hit: func() int { return w.hits() - before }}
+	}},
+	{"server restarted", 3, true, func(w *world, _ *fault, _ *rand.Rand) *blow {
+		before := w.hits()
+		w.server.Restart()
+		w.paused = 0
+		return &blow{hit: func() int { return w.hits() - before }}
+	}},
+	{"clock set", 5, true, on(func(w *world, p *process, _ *fault, r *rand.Rand) *blow {
+		by := one(r, []time.Duration{-time.Hour, -17 * time.Second, -3 * time.Second, -time.Second, time.Second, 4 * time.Second, 23 * time.Second, time.Hour})
+		if chance(r, 8) {
+			by = 366 * 24 * time.Hour
+			w.misled = true
+		}
+		by += time.Duration(r.IntN(1000))
+		p.set(by)
+		return &blow{end: func() { p.set(-by) }, hit: hits(1)}
+	})},
+	{"total changed", 8, false, configured(false, func(w *world, j *job, r *rand.Rand) bool {
+		before := j.total
+		j.total = 1 + r.IntN(12)
+		return j.total != before
+	})},
+	{"cron changed", 5, false, configured(false, func(w *world, j *job, r *rand.Rand) bool {
+		before := j.cron
+		j.cron = one(r, crons)
+		return j.cron != before && !j.delayed
+	})},
+	{"zone changed", 2, false, configured(false, func(w *world, j *job, r *rand.Rand) bool {
+		before := j.zone
+		j.zone = one(r, []string{"UTC", "Asia/Shanghai", "America/New_York", "GMT+5"})
+		return j.zone != before
+	})},
+	{"monitoring switched", 3, true, configured(true, func(w *world, j *job, r *rand.Rand) bool {
+		j.unmonitored = !j.unmonitored
+		return true
+	})},
+	{"server disabled", 4, false, func(w *world, f *fault, r *rand.Rand) *blow {
+		j := one(r, w.jobs)
+		ips := w.list(j.layout.Servers())
+		if len(ips) == 0 {
+			return nil
+		}
+		at := j.layout.Server(one(r, ips))
+		if !w.write(at, "DISABLED") {
+			return nil
+		}
+		return &blow{of: at, hit: hits(1), end: func() { w.insist(func() bool { return w.write(at, "ENABLED") }) }}
+	}},
+	{"item disabled", 4, false, func(w *world, f *fault, r *rand.Rand) *blow {
+		j := one(r, w.jobs)
+		n := r.IntN(j.total)
+		at := j.layout.Disabled(n)
+		if w.read(j.layout.ItemInstance(n)) == "" || !w.write(at, "") {
+			return nil
+		}
+		return &blow{of: at, hit: hits(1), end: func() {
+			w.insist(func() bool { return w.remove(at) || w.operator() != nil })
+		}}
+	}},
+	{"life deleted", 3, true, below(life)},
+	{"notice deleted", 3, true, below(notice)},
+	{"ledger deleted", 3, true, below(ledgerAt)},
+	{"instance deleted", 2, false, below(instance)},
+	{"term deleted", 3, true, below(term)},
+	{"leader deleted", 3, true, below(leader)},
+	{"life and notice deleted", 2, true, below(life, notice)},
+	{"life and ledger deleted", 2, true, below(life, ledgerAt)},
+	{"notice and ledger deleted", 2, true, below(notice, ledgerAt)},
+	{"leader and term deleted", 2, true, below(leader, term)},
+	{"everything deleted", 1, true, below(life, notice, ledgerAt, instance)},
+	{"running node deleted", 2, true, func(w *world, f *fault, r *rand.Rand) *blow {
+		for _, j := range w.jobs {
+			for n := range j.total {
+				if w.read(j.layout.Running(n)) != "" && w.remove(j.layout.Running(n)) {
+					return &blow{of: j.layout.Running(n), hit: hits(1)}
+				}
+			}
+		}
+		return nil
+	}},
+	{"garbage in the configuration", 3, false, garbage(func(w *world, j *job, r *rand.Rand) (string, func()) {
+		w.garbled = true
+		return j.layout.Config(), func() { w.insist(func() bool { return w.configure(j) }) }
+	})},
+	{"garbage among the servers", 2, false, foreign(func(j *job) string { return j.layout.Servers() })},
+	{"garbage among the lives", 2, false, foreign(func(j *job) string { return j.layout.Lives() })},
+	{"garbage among the ledgers", 2, false, foreign(func(j *job) string { return j.layout.Ledgers() })},
+	{"garbage in the trigger", 2, false, foreign(func(j *job) string { return j.layout.Trigger() })},
+	{"garbage in a life", 2, true, garbage(func(w *world, j *job, r *rand.Rand) (string, func()) {
+		if ids := w.list(j.layout.Lives()); len(ids) > 0 {
+			return j.layout.Life(one(r, ids)), nil
+		}
+		return "", nil
+	})},
+	{"garbage in a ledger", 2, true, garbage(func(w *world, j *job, r *rand.Rand) (string, func()) {
+		if ids := w.list(j.layout.Lives()); len(ids) > 0 {
+			w.erased = append(w.erased, erasure{j.name, time.Now()})
+			return j.layout.Ledger(one(r, ids)), nil
+		}
+		return "", nil
+	})},
+	{"commits denied", 4, true, on(func(w *world, p *process, _ *fault, r *rand.Rand) *blow {
+		before := p.count()
+		p.mu.Lock()
+		p.denied = one(r, withheld)
+		p.mu.Unlock()
+		return &blow{hit: func() int { return p.count() - before }, end: func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.denied = ""
+		}}
+	})},
+	{"watches denied", 4, true, on(func(w *world, p *process, _ *fault, r *rand.Rand) *blow {
+		before := p.count()
+		what := one(r, []string{"/", "/disabled", "/lives", "/config", "/instances", "/leader", "/notices"})
+		p.mu.Lock()
+		p.deaf = what
+		watchers := slices.Clone(p.watchers)
+		p.mu.Unlock()
+		for _, watcher := range watchers {
+			watcher.refuseOne(what, r)
+		}
+		return &blow{hit: func() int { return p.count() - before }, end: func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.deaf = ""
+		}}
+	})},
+}
+
+// hits counts the faults that clients have met at the server.
+func (w *world) hits() int {
+	n := 0
+	for _, p := range w.procs {
+		n += p.link.Hits()
+	}
+	return n
+}
+
+// expire ends the latest session of a process at the server.
+func (w *world) expire(p *process) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == nil || !w.server.Expire(p.session.inner.ID()) {
+		return false
+	}
+	for id, s := range p.sessions {
+		if s == p.session {
+			w.struck = append(w.struck, id)
+		}
+	}
+	// The service has ended it, whatever its owner believes.
+	w.log.tell("", history.Record{Kind: history.Lost, Who: "driver", Session: p.session.id, Err: "expired by the driver"})
+	return true
+}
+
+// set sets the wall clock of a process.
+func (p *process) set(by time.Duration) {
+	p.mu.Lock()
+	p.ahead += by
+	took := p.ahead
+	p.mu.Unlock()
+	p.world.log.tell("", history.Record{Kind: history.ClockSet, Who: "driver", Of: p.name, Took: took})
+}
+
+// refuseOne takes one target away that is watched now.
+func (w *watcher) refuseOne(what string, r *rand.Rand) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var some []string
+	for key := range w.targets {
+		if strings.Contains(key, what) {
+			some = append(some, key)
+		}
+	}
+	if len(some) == 0 {
+		return
+	}
+	slices.Sort(some)
+	t := w.targets[one(r, some)]
+	w.session.proc.mu.Lock()
+	w.session.proc.hits++
+	w.session.proc.mu.Unlock()
+	at := path.Base(t.key)
+	w.ask(t, func() { w.refuse(t, at) })
+}

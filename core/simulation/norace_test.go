@@ -1,0 +1,8 @@
+//go:build !race
+
+package simulation
+
+const (
+	raced = false
+	usual = 200 // seeds
+)

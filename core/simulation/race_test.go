@@ -1,0 +1,8 @@
+//go:build race
+
+package simulation
+
+const (
+	raced = true
+	usual = 30 // seeds
+)

@@ -1,0 +1,499 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/memory"
+)
+
+const (
+	namespace = "sim"
+	// unrest is how long faults begin; mending is how long they may take to end
+	// after it; quiet is how long nothing happens to the cluster then.
+	unrest  = 40 * time.Second
+	mending = 10 * time.Second
+	quiet   = 75 * time.Second
+)
+
+// A job is one of the run's jobs, as it is configured now.
+type job struct {
+	name        string
+	cron, zone  string
+	total       int
+	unmonitored bool
+	delayed     bool // a fixed delay
+	concurrency int
+	reconcile   time.Duration
+	layout      layout.Job
+	most        int // the largest total that it had
+}
+
+func (j *job) config() *history.Config {
+	return &history.Config{Cron: j.cron, Zone: j.zone, Total: j.total, Unmonitored: j.unmonitored}
+}
+
+// A world is one run: a cluster, what happens to it, and what it did.
+type world struct {
+	seed    uint64
+	dice    *dice
+	driver  *driver
+	log     *log
+	server  *memory.Server
+	start   time.Time
+	timeout time.Duration
+	period  time.Duration // about that of the jobs
+
+	quickest, slowest time.Duration // latencies
+
+	crowded bool // a job's items wait for each other
+	brief   bool // runs take next to no time
+
+	jobs    []*job
+	procs   []*process
+	paused  int // pauses of the server
+	fate    func(proc string, ops []registry.Op) memory.Fate
+	tasks   sync.WaitGroup
+	outside *memory.Registry // of the operator
+	hand    registry.Session // the operator's, or nil
+	eye     *memory.Registry // of the observer
+
+	violations []violation // that need no checker
+	struck     []string    // lives that the driver ended
+	erased     []erasure
+	shut       []string // stable ids whose job was shut down from outside: it leaves by itself
+	misled     bool     // a clock was a year ahead
+	garbled    bool     // a configuration was made unreadable
+	forged     []string // those whose owner looks dead and is not
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{seed: seed, dice: newDice(seed), start: time.Now()}
+	w.log = newLog(w.start)
+	w.driver = newDriver(w.log.settle)
+	r := w.dice.of("world")
+	w.timeout = one(r, []time.Duration{2 * time.Second, 3 * time.Second, 6 * time.Second})
+	w.quickest, w.slowest = 50*time.Microsecond, one(r, []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond})
+	w.server = memory.NewServer(memory.Config{SessionTimeout: w.timeout})
+	w.outside, w.eye = w.server.Registry(namespace), w.server.Registry(namespace)
+	w.server.Intercept(func(id string, ops []registry.Op) memory.Fate {
+		if w.fate == nil {
+			return memory.Deliver
+		}
+		for _, p := range w.procs {
+			if p.has(id) {
+				return w.fate(p.name, ops)
+			}
+		}
+		return memory.Deliver
+	})
+	for i := range 1 + r.IntN(2) {
+		w.jobs = append(w.jobs, w.newJob(i))
+	}
+	return w
+}
+
+var crons = []string{"* * * * * ?", "0/2 * * * * ?", "0/3 * * * * ?", "0/5 * * * * ?", "1/4 * * * * ?", "@every 2s", "@every 3s"}
+
+func (w *world) newJob(i int) *job {
+	r := w.dice.of("job " + strconv.Itoa(i))
+	j := &job{
+		name: string(rune('a' + i)), cron: one(r, crons), zone: "UTC", total: 1 + r.IntN(8),
+		reconcile: one(r, []time.Duration{time.Minute, 10 * time.Minute}),
+	}
+	switch n := r.IntN(12); n {
+	case 0:
+		j.unmonitored = true
+	case 1:
+		j.cron, j.delayed = one(r, []string{"@delay 1s", "@delay 2500ms"}), true
+	case 2:
+		j.total = 30 + r.IntN(30) // more than one commit holds
+	}
+	w.period = 2 * time.Second
+	j.concurrency, j.most = 64, j.total
+	if chance(r, 3) {
+		j.concurrency = 1 + r.IntN(4)
+		w.crowded = true
+	}
+	j.layout, _ = layout.New(namespace, j.name) // the name is sound
+	return j
+}
+
+// An erasure is a ledger that the driver destroyed.
+type erasure struct {
+	job string
+	at  time.Time
+}
+
+func (w *world) common(t time.Time) time.Duration { return w.log.common(t) }
+
+// add starts a process. One that comes back has the name of one before.
+func (w *world) add(stable string) *process {
+	n := len(w.procs) + 1
+	p := &process{
+		world: w, name: "s" + strconv.Itoa(n), stable: stable, link: w.server.Registry(namespace),
+		dead: make(chan struct{}), ended: make(chan struct{}), sessions: map[string]*session{},
+		instance: map[string]string{}, owned: map[string]history.Record{},
+	}
+	p.ip = "10.0.0." + strconv.Itoa(n)
+	if stable == "" {
+		p.stable = p.name
+	}
+	for _, before := range w.procs {
+		if before.stable == stable {
+			p.ip = before.ip
+		}
+	}
+	// Clocks differ a little, so that no two of them fire at one instant.
+	p.ahead = between(w.dice.of("clock of "+p.name), -20*time.Millisecond, 20*time.Millisecond)
+	w.procs = append(w.procs, p)
+	p.tell("", history.Record{Kind: history.ClockSet, Of: p.name, Took: p.ahead})
+	p.launch(w.jobs)
+	return p
+}
+
+// alive are the processes that are neither dead nor leaving.
+func (w *world) alive() []*process {
+	return slices.DeleteFunc(slices.Clone(w.procs), func(p *process) bool { return p.gone() })
+}
+
+// operator returns a session of somebody outside, or nil while there is no service.
+func (w *world) operator() registry.Session {
+	if w.paused > 0 {
+		return nil
+	}
+	if w.hand != nil && w.hand.Err() == nil {
+		return w.hand
+	}
+	hand, err := w.outside.Open(context.Background())
+	if err != nil {
+		return nil
+	}
+	w.hand = hand
+	return hand
+}
+
+// write sets or makes a node as an operator does, and reports whether that worked.
+func (w *world) write(at, value string) bool {
+	hand := w.operator()
+	if hand == nil {
+		return false
+	}
+	ctx := context.Background()
+	_, err := hand.Commit(ctx, registry.Set(at, []byte(value), registry.AnyVersion))
+	if errors.Is(err, registry.ErrNotFound) {
+		if registry.EnsurePath(ctx, hand, path.Dir(at)) != nil {
+			return false
+		}
+		_, err = hand.Commit(ctx, registry.Create(at, []byte(value)))
+	}
+	return err == nil
+}
+
+// remove deletes nodes in one commit.
+func (w *world) remove(paths ...string) bool {
+	hand := w.operator()
+	if hand == nil {
+		return false
+	}
+	var ops []registry.Op
+	for _, at := range paths {
+		ops = append(ops, registry.Delete(at, registry.AnyVersion))
+	}
+	_, err := hand.Commit(context.Background(), ops...)
+	return err == nil
+}
+
+// read returns a node's value; "" when it is not there.
+func (w *world) read(at string) string {
+	hand := w.operator()
+	if hand == nil {
+		return ""
+	}
+	nodes, err := hand.Get(context.Background(), at)
+	if err != nil {
+		return ""
+	}
+	return string(nodes[0].Value)
+}
+
+// list returns the names below a node, in order.
+func (w *world) list(at string) []string {
+	hand := w.operator()
+	if hand == nil {
+		return nil
+	}
+	names, err := hand.Children(context.Background(), at)
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// configure makes the registry say what j says now.
+func (w *world) configure(j *job) bool {
+	text := w.read(j.layout.Config())
+	c, err := layout.UnmarshalConfig([]byte(text))
+	if err != nil {
+		c = layout.Config{JobName: j.name, MaxTimeDiffSeconds: -1, Misfire: true, ReconcileIntervalMinutes: int(j.reconcile / time.Minute)}
+	}
+	c.Cron, c.TimeZone, c.ShardingTotalCount, c.MonitorExecution = j.cron, j.zone, j.total, !j.unmonitored
+	value, err := layout.MarshalConfig(c)
+	if err != nil || !w.write(j.layout.Config(), string(value)) {
+		return false
+	}
+	j.most = max(j.most, j.total)
+	w.log.tell("", history.Record{Kind: history.Configured, Who: "driver", Job: j.name, Config: j.config()})
+	return true
+}
+
+// A result is what a run showed.
+type result struct {
+	seed       uint64
+	plan       []*fault
+	mask       mask
+	records    []history.Record
+	text       []byte
+	report     history.Report
+	violations []violation
+	took       time.Duration // of real time
+	turns      int
+}
+
+// live runs the world to its end with some faults of the plan.
+func (w *world) live(plan []*fault, active mask) {
+	for _, j := range w.jobs {
+		w.log.tell("", history.Record{Kind: history.Configured, Who: "driver", Job: j.name, Config: j.config()})
+	}
+	w.observe()
+	r := w.dice.of("cluster")
+	for i := range 2 + r.IntN(3) {
+		w.later("start of "+strconv.Itoa(i), between(r, 0, 300*time.Millisecond), func() { w.add("") })
+	}
+	for i, f := range plan {
+		if active.has(i) {
+			w.later("fault "+strconv.Itoa(i), f.at, func() { w.strike(f) })
+		}
+	}
+	w.driver.until(w.start.Add(unrest+mending), nil)
+	w.heal(plan)
+	w.driver.until(time.Now().Add(quiet), nil)
+	// Short runs from now on, so that there is an instant at which nothing is under way.
+	w.brief = true
+	w.driver.until(time.Now().Add(20*time.Second), nil)
+	w.driver.until(time.Now().Add(20*time.Second), w.idle)
+	w.snapshot()
+	for _, p := range w.alive() {
+		p.stop(5 * time.Second)
+	}
+	w.driver.until(time.Now().Add(2*time.Minute), func() bool {
+		return !slices.ContainsFunc(w.procs, func(p *process) bool { return !closed(p.ended) })
+	})
+	for _, p := range w.procs {
+		if !closed(p.ended) {
+			w.violations = append(w.violations, violation{"stop", p.name + " has not stopped within two minutes"})
+		}
+	}
+	w.finish()
+}
+
+// idle reports whether nothing has happened for a while.
+func (w *world) idle() bool {
+	return len(w.driver.queue) == 0 && time.Since(w.driver.latest) >= 200*time.Millisecond
+}
+
+// later has the driver do something after a while.
+func (w *world) later(key string, d time.Duration, do func()) {
+	w.driver.add(&step{key: "world " + key, wait: func(string) time.Duration { return d }, run: do})
+}
+
+// heal ends what has not ended yet, and makes sure that somebody runs each job.
+func (w *world) heal(plan []*fault) {
+	for _, f := range plan {
+		f.finish(w)
+	}
+	w.driver.until(time.Now().Add(time.Second), nil) // whoever stops is seen to
+	for _, j := range w.jobs {
+		if _, err := layout.UnmarshalConfig([]byte(w.read(j.layout.Config()))); err != nil {
+			w.configure(j)
+		}
+	}
+	for _, j := range w.jobs {
+		if !slices.ContainsFunc(w.alive(), func(p *process) bool { return p.engine.runs(j.name) }) {
+			w.add("")
+			break
+		}
+	}
+	w.log.tell("", history.Record{Kind: history.Note, Who: "driver", Reason: "all is healed"})
+}
+
+// snapshot tells what stands in the registry of each job.
+func (w *world) snapshot() {
+	for _, j := range w.jobs {
+		at := j.layout
+		s := &history.Snapshot{
+			Instances: w.list(at.Instances()), Lives: w.list(at.Lives()),
+			Leader: w.read(at.Leader()), Term: layout.UnmarshalTerm([]byte(w.read(at.Term()))).Leader, Running: map[int]string{},
+		}
+		for _, flag := range w.list(at.ShardingState()) {
+			s.Flags = append(s.Flags, at.ShardingState()+"/"+flag)
+		}
+		for _, item := range w.list(at.Sharding()) {
+			if n, ok := layout.ParseItem(item); ok {
+				if owner := w.read(at.Running(n)); owner != "" {
+					s.Running[n] = owner
+				}
+			}
+		}
+		for _, id := range w.list(at.Ledgers()) {
+			if l, ok := ledgerOf(id, []byte(w.read(at.Ledger(id)))); ok {
+				s.Ledgers = append(s.Ledgers, l)
+			}
+		}
+		if b, ok := baseOf([]byte(w.read(j.layout.Base()))); ok {
+			s.Base = &b
+		}
+		w.log.tell("", history.Record{Kind: history.Quiet, Who: "driver", Job: j.name, Snapshot: s})
+	}
+}
+
+// finish closes everything, so that the bubble can end.
+func (w *world) finish() {
+	if w.hand != nil {
+		_ = w.hand.Close(context.Background())
+	}
+	_ = w.eye.Close()
+	for _, p := range w.procs {
+		p.giveUp()
+		_ = p.link.Close()
+	}
+	_ = w.outside.Close()
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		w.tasks.Wait()
+		for _, p := range w.procs {
+			p.tasks.Wait()
+		}
+	}()
+	w.driver.until(time.Now().Add(10*time.Minute), func() bool { return closed(joined) })
+	w.driver.turns++
+}
+
+// observe follows lives, running items and what is in force, on a session of its own.
+func (w *world) observe() {
+	seen := map[string]registry.Node{}
+	w.tasks.Go(func() {
+		for {
+			ses, err := w.eye.Open(context.Background())
+			if err != nil {
+				return
+			}
+			w.watch(ses, seen)
+			gone, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = ses.Close(gone)
+		}
+	})
+}
+
+// watch tells of each change until the session ends.
+func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
+	watcher, err := ses.Watch(context.Background())
+	if err != nil {
+		return
+	}
+	type place struct {
+		job  *job
+		node history.Node
+		item int
+	}
+	places := map[string]place{}
+	for _, j := range w.jobs {
+		places[j.layout.Lives()] = place{j, history.Life, 0}
+		for n := range 64 {
+			places[j.layout.Running(n)] = place{j, history.Running, n}
+		}
+		places[j.layout.Schedule()] = place{j, "schedule", 0}
+		places[j.layout.Base()] = place{j, "base", 0}
+	}
+	for at, p := range places {
+		scope := registry.Self
+		if p.node == history.Life {
+			scope = registry.Children
+		}
+		_ = watcher.Add(at, scope) // the session has ended
+	}
+	for {
+		events, err := watcher.Next(context.Background())
+		if err != nil {
+			return
+		}
+		slices.SortStableFunc(events, func(a, b registry.Event) int { return strings.Compare(a.Path, b.Path) })
+		present := map[string]bool{}
+		for _, e := range events {
+			p := places[e.Path]
+			switch {
+			case e.Synced && p.node == history.Life:
+				// What went while nobody looked is not among those that are there.
+				for _, at := range slices.Sorted(maps.Keys(seen)) {
+					if path.Dir(at) == e.Path && !present[at] {
+						w.saw(seen, p.job, p.node, 0, registry.Node{Path: at})
+					}
+				}
+			case e.Synced:
+			default:
+				present[e.Node.Path] = true
+				w.saw(seen, p.job, p.node, p.item, e.Node)
+			}
+		}
+	}
+}
+
+// saw tells of a node that is not as it was seen before.
+func (w *world) saw(seen map[string]registry.Node, j *job, kind history.Node, item int, n registry.Node) {
+	before := seen[n.Path]
+	seen[n.Path] = n
+	shown := kind == history.Life || kind == history.Running
+	if before.Exists() && before.Created != n.Created && shown {
+		r := history.Record{Kind: history.Gone, Who: "observer", Job: j.name, Node: kind, Item: item, Instance: string(before.Value)}
+		if kind == history.Life {
+			r.Instance = path.Base(n.Path)
+		}
+		w.log.tell("", r)
+	}
+	if !n.Exists() || before.Modified == n.Modified {
+		return
+	}
+	r := history.Record{Who: "observer", Job: j.name}
+	switch {
+	case kind == history.Life && before.Created != n.Created:
+		r.Kind, r.Node, r.Instance = history.Come, kind, path.Base(n.Path)
+	case kind == history.Running && before.Created != n.Created:
+		r.Kind, r.Node, r.Instance, r.Item = history.Come, kind, string(n.Value), item
+	case kind == "schedule":
+		if s, ok := scheduleOf(n.Value); ok {
+			r.Kind, r.Schedule = history.SawSchedule, &s
+		}
+	case kind == "base":
+		if b, ok := baseOf(n.Value); ok {
+			r.Kind, r.Base = history.SawBase, &b
+		}
+	}
+	if r.Kind != "" {
+		w.log.tell("", r)
+	}
+}
+
+func (f *fault) String() string { return fmt.Sprintf("%s at %v", f.kind, f.at) }

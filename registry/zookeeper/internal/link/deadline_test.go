@@ -1,0 +1,282 @@
+package link_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
+)
+
+const (
+	opConnect = 0 // here; on the wire it has no number
+	opExists  = 3
+	opGetData = 4
+	opSync    = 9
+	opPing    = 11
+	opUnwatch = 18
+
+	nodeExists     = -110
+	sessionExpired = -112
+
+	requestHead = 8
+	statBytes   = 68
+)
+
+// A scripted server speaks the protocol and answers what it is told to, and as fast
+// as it can. As a real one it answers in order: behind what it leaves unanswered on
+// a connection it answers pings alone.
+type scripted struct {
+	timeout time.Duration
+
+	mu      sync.Mutex
+	answers func(op int32) bool
+	code    int32               // of creates
+	inside  int32               // of the one result of a multi
+	last    map[int32]time.Time // when the latest request was answered, by operation
+}
+
+func (s *scripted) script(answers func(op int32) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = answers
+}
+
+func (s *scripted) refuseWrites(code int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.code = code
+}
+
+// latest is when the latest of some operations was answered: they were sent before.
+func (s *scripted) latest(ops ...int32) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var latest time.Time
+	for _, op := range ops {
+		if at := s.last[op]; at.After(latest) {
+			latest = at
+		}
+	}
+	return latest
+}
+
+// take reports whether to answer, and with which code.
+func (s *scripted) take(op int32, stuck bool) (code int32, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.answers(op) || stuck && op != opPing {
+		return 0, false
+	}
+	s.last[op] = time.Now()
+	if op == opCreate {
+		code = s.code
+	}
+	return code, true
+}
+
+func (s *scripted) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inside = sessionExpired
+}
+
+func (s *scripted) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	go s.serve(server)
+	return client, nil
+}
+
+func (s *scripted) serve(conn net.Conn) {
+	defer conn.Close()
+	if _, err := readFrame(conn); err != nil {
+		return
+	}
+	_, ok := s.take(opConnect, false)
+	if !ok || write(conn, s.welcome()) != nil {
+		return
+	}
+	for stuck := false; ; {
+		request, err := readFrame(conn)
+		if err != nil || len(request) < requestHead {
+			return
+		}
+		op := int32(binary.BigEndian.Uint32(request[4:]))
+		code, ok := s.take(op, stuck)
+		if !ok {
+			stuck = true
+			continue
+		}
+		const zxid = 1
+		answer := binary.BigEndian.AppendUint64(request[:4:4], zxid)
+		answer = binary.BigEndian.AppendUint32(answer, uint32(code))
+		if write(conn, append(answer, s.result(op, code)...)) != nil {
+			return
+		}
+	}
+}
+
+func (s *scripted) welcome() []byte {
+	const session, password = 4711, 16
+	b := binary.BigEndian.AppendUint32(nil, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(s.timeout.Milliseconds()))
+	b = binary.BigEndian.AppendUint64(b, session)
+	b = binary.BigEndian.AppendUint32(b, password)
+	return append(b, make([]byte, password)...)
+}
+
+// result is the body of an answer.
+func (s *scripted) result(op, code int32) []byte {
+	switch {
+	case code != 0:
+		return nil
+	case op == opMulti: // of one check
+		return s.multiResult()
+	case op == opGetData:
+		return make([]byte, 4+statBytes) // no value
+	case op == opExists:
+		return make([]byte, statBytes)
+	case op == opCreate:
+		return append(binary.BigEndian.AppendUint32(nil, 2), "/a"...)
+	case op == opSync:
+		return append(binary.BigEndian.AppendUint32(nil, 1), '/')
+	}
+	return nil
+}
+
+func (s *scripted) multiResult() []byte {
+	const check, failed, more, end = 13, 0xFFFF_FFFF, 0, 1
+	s.mu.Lock()
+	inside := uint32(s.inside)
+	s.mu.Unlock()
+	b := binary.BigEndian.AppendUint32(nil, check)
+	if inside != 0 {
+		b = binary.BigEndian.AppendUint32(nil, failed)
+	}
+	b = binary.BigEndian.AppendUint32(append(b, more), inside)
+	if inside != 0 {
+		b = binary.BigEndian.AppendUint32(b, inside)
+	}
+	return append(binary.BigEndian.AppendUint32(b, failed), end, 0xFF, 0xFF, 0xFF, 0xFF)
+}
+
+func readFrame(conn net.Conn) ([]byte, error) {
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return nil, err
+	}
+	b := make([]byte, binary.BigEndian.Uint32(head))
+	_, err := io.ReadFull(conn, b)
+	return b, err
+}
+
+func write(conn net.Conn, frame []byte) error {
+	_, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...))
+	return err
+}
+
+// onScript is a link to such a server, which answers all at first.
+func onScript(t *testing.T, granted time.Duration) (*scripted, *link.Link) {
+	t.Helper()
+	s := &scripted{timeout: granted, last: map[int32]time.Time{}}
+	s.script(anything)
+	l := open(t, link.Config{Servers: []string{"127.0.0.1:1"}, SessionTimeout: granted, Dial: s.dial})
+	t.Cleanup(func() { s.script(anything) }) // that the session can be ended
+	return s, l
+}
+
+func anything(int32) bool { return true }
+
+func nothingBut(ops ...int32) func(int32) bool {
+	return func(op int32) bool { return slices.Contains(ops, op) }
+}
+
+// Of single requests only a write that was done moves Deadline.
+func TestOnlyAWriteMovesDeadline(t *testing.T) {
+	const granted = 40 * time.Second // the first heartbeat comes after five
+	s, l := onScript(t, granted)
+	ctx := within(t, 20*time.Second)
+	opened, first := l.Deadline(), s.latest(opConnect)
+	require.False(t, opened.After(first.Add(granted*3/4)))
+	for time.Since(first) < granted/32 { // sooner no answer might count
+		_, _, err := l.Get(ctx, "/", false)
+		require.NoError(t, err)
+		_, err = l.Exists(ctx, "/", false)
+		require.NoError(t, err)
+	}
+	require.Equal(t, opened, l.Deadline(), "a read moves it")
+	s.refuseWrites(nodeExists)
+	_, err := l.Multi(ctx, create("/a", 0))
+	require.ErrorIs(t, err, zk.ErrNodeExists)
+	require.Equal(t, opened, l.Deadline(), "a refusal, which some servers give by themselves, moves it")
+	s.refuseWrites(0)
+	before := time.Now()
+	_, err = l.Multi(ctx, create("/a", 0))
+	require.NoError(t, err)
+	require.False(t, l.Deadline().Before(before.Add(granted*3/4)), "a write does not move it")
+}
+
+// What a server that is cut off from the quorum, or from its leader, still answers
+// does not keep a session alive; all together does.
+func TestWhatKeepsASessionAlive(t *testing.T) {
+	const granted = 1600 * time.Millisecond
+	reads := []int32{opExists, opGetData, opPing, opUnwatch}
+	for _, tc := range []struct {
+		name    string
+		answers []int32
+		bound   func(s *scripted) time.Time // of Deadline
+	}{
+		{"Pings", []int32{opPing}, byLeader},
+		{"FollowerWithoutLeader", reads, byLeader},
+		{"LeaderWithoutQuorum", append(reads, opSync, opConnect), byQuorum},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s, l := onScript(t, granted)
+			opened := l.Deadline()
+			eventually(t, "heartbeats to move Deadline", func() bool { return l.Deadline().Sub(opened) > granted })
+			s.script(nothingBut(tc.answers...))
+			ctx, cut := within(t, 20*time.Second), time.Now()
+			eventually(t, "the end", func() bool {
+				ctx, cancel := context.WithTimeout(ctx, granted/16)
+				defer cancel()
+				_, _, _ = l.Get(ctx, "/", false)
+				return l.Err() != nil
+			})
+			ended, deadline := time.Now(), l.Deadline()
+			require.ErrorIs(t, l.Err(), registry.ErrSessionLost)
+			require.Less(t, ended.Sub(cut), granted)
+			require.False(t, deadline.After(tc.bound(s)), "Deadline %v after what kept the session", deadline.Sub(tc.bound(s)))
+		})
+	}
+}
+
+// A server may answer a session that has ended: it does not know, and the leader, when
+// it is asked for a write, says so inside of an answer that is fine as such.
+func TestAHeartbeatFindsTheSessionEnded(t *testing.T) {
+	s, l := onScript(t, 8*time.Second) // a heartbeat each second
+	s.expire()
+	ended := time.Now()
+	<-l.Done()
+	require.Less(t, time.Since(ended), 4*time.Second, "not by silence")
+	require.ErrorIs(t, l.Err(), registry.ErrSessionLost)
+	require.ErrorContains(t, l.Err(), "the service has ended it")
+	require.NoError(t, l.Close(within(t, 5*time.Second)))
+}
+
+// byLeader is how long a session lives after what its leader must have heard.
+func byLeader(s *scripted) time.Time {
+	return s.latest(opConnect, opSync, opMulti).Add(s.timeout * 3 / 4)
+}
+
+// byQuorum is how long it lives after what a quorum must have heard.
+func byQuorum(s *scripted) time.Time { return s.latest(opMulti).Add(s.timeout * 7 / 8) }

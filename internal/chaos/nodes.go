@@ -27,9 +27,12 @@ func readSchedule(value []byte) (*history.Schedule, error) {
 	}
 	read := ruleOf(s.Rule)
 	read.N, read.Since = s.Number, s.Since
-	if len(s.Before) > 0 {
-		before := ruleOf(s.Before[0].Rule)
-		read.Before = &before
+	last := &read
+	for i, past := range s.Before {
+		before := ruleOf(past.Rule)
+		before.N, before.Since = s.Number-1-i, past.Since
+		last.Before = &before
+		last = &before
 	}
 	return &read, nil
 }

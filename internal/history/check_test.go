@@ -485,6 +485,26 @@ func TestAFixedDelayRunsAgain(t *testing.T) {
 	require.Equal(t, map[Invariant]int{Coverage: 1}, Check(delayed(400), rules).Broken)
 }
 
+// A schedule that the observer did not see is known by the one after it.
+func TestAScheduleThatWasNotSeen(t *testing.T) {
+	h := without(sound(), func(r Record) bool { return r.Kind == SawSchedule })
+	second := Schedule{N: 2, Cron: everyTwo, Since: wall(2500)}
+	h = append(h,
+		at(300, Record{Kind: SawSchedule, Who: "observer", Job: "a", Schedule: &Schedule{N: 1, Cron: everySecond}}),
+		at(5500, Record{Kind: SawSchedule, Who: "observer", Job: "a", Schedule: &Schedule{N: 3, Cron: neverAgain, Since: wall(5400), Before: &second}}))
+	for _, due := range []int{3000, 5000} {
+		for item := range 2 {
+			h = without(h, fireOf(item, due))
+		}
+	}
+	require.Empty(t, Check(h, strict).Violations)
+	require.Equal(t, map[Invariant]int{Coverage: 1}, Check(without(h, fireOf(0, 4000)), strict).Broken)
+	require.Equal(t, map[Invariant]int{Coverage: 1}, Check(append(h, ran(0, 5000)...), strict).Broken)
+	h = append(without(h, func(r Record) bool { return r.Kind == SawSchedule && r.Schedule.N == 3 }),
+		at(5500, Record{Kind: SawSchedule, Who: "observer", Job: "a", Schedule: &Schedule{N: 3, Cron: neverAgain, Since: wall(5400)}}))
+	require.Empty(t, Check(without(h, fireOf(0, 4000)), strict).Violations) // nobody knows
+}
+
 // Without an observer of the nodes, the driver's configurations say what was due.
 func TestWithoutNodesInForce(t *testing.T) {
 	h := without(sound(), func(r Record) bool { return r.Kind == SawSchedule || r.Kind == SawBase })

@@ -123,6 +123,13 @@ func (c *checker) inForce(j *job) (schedules []Schedule, sure bool) {
 	for _, r := range j.schedules {
 		seen[r.Schedule.N] = *r.Schedule
 	}
+	for _, r := range j.schedules { // what came and went between two looks
+		for s := r.Schedule.Before; s != nil; s = s.Before {
+			if _, known := seen[s.N]; !known && s.N > 0 {
+				seen[s.N] = *s
+			}
+		}
+	}
 	for _, s := range seen {
 		schedules = append(schedules, s)
 	}

@@ -171,7 +171,7 @@ type Schedule struct {
 	Overlap string `json:"overlap,omitempty"`
 	// Since is zero for the first.
 	Since time.Time `json:"since,omitzero"`
-	// Before is the one before, without its number and since.
+	// Before is the one before, as far as the node tells; N is 0 where it has no number.
 	Before *Schedule `json:"before,omitempty"`
 }
 

@@ -1,9 +1,11 @@
 package execution
 
 import (
+	"path"
 	"slices"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -128,6 +130,9 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 	r.led.Seq++
 	b.seq = r.led.Seq
 	b.ops[0] = registry.Check(r.place.Life, registry.AnyVersion)
+	if failpoint.Mutant(failpoint.LifeUnchecked) {
+		b.ops[0].Path = path.Dir(r.place.Ledger)
+	}
 	b.ops[1] = registry.Set(r.place.Ledger, r.led.Encode(), r.version)
 	return b, refused, strays
 }

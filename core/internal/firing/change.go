@@ -57,7 +57,7 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		}
 		rec.Through = later(rec.Through, c.Through, !c.Reset)
 	}
-	rec.Told = ledger.Told{}
+	rec.Told = items.Told(c.Skips)
 	return true
 }
 

@@ -34,7 +34,7 @@ func (f *Firing) perform(actions []items.Action) {
 			}
 		case items.Tell:
 			told.add(a.Item, a.Skips)
-			f.cut(a)
+			told.add(a.Item, f.notes(a))
 		default:
 			changes = append(changes, f.change(a))
 		}
@@ -51,11 +51,16 @@ func (f *Firing) change(a items.Action) *change {
 	}
 }
 
-// cut tells the leader's notes.
-func (f *Firing) cut(a items.Action) {
+// notes tells what was cut, and returns what was skipped.
+func (f *Firing) notes(a items.Action) (skipped []items.Skip) {
 	for _, n := range a.Notes {
+		if n.Instance == "" {
+			skipped = append(skipped, items.Skip{First: n.First, Last: n.Due, Count: n.Count, Reason: event.SkipReason(n.Reason)})
+			continue
+		}
 		f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Item: a.Item, Due: n.Due, Instance: n.Instance})
 	}
+	return skipped
 }
 
 // skips groups what was skipped in the same way over items.

@@ -60,6 +60,15 @@ type Skip struct {
 	Detail      string
 }
 
+// Told are the notes of skips that go with their record: whoever has the item next tells
+// them, should this instance not come to it.
+func Told(skips []Skip) (notes ledger.Told) {
+	for _, s := range skips {
+		notes = notes.With(ledger.Note{Due: s.Last, First: s.First, Count: s.Count, Reason: string(s.Reason)})
+	}
+	return notes
+}
+
 // A Refusal says why a begin was not committed.
 type Refusal uint8
 

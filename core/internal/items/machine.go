@@ -179,7 +179,7 @@ func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
 	if it.cursor.IsZero() {
 		it.cursor = now
 	}
-	if !m.set.Monitor && it.cursor.Before(now) && m.until.IsZero() {
+	if !m.set.Monitor && it.cursor.Before(now) {
 		it.cursor = now // without a record nobody knows what ran
 	}
 	if m.set.Delayed {
@@ -204,8 +204,10 @@ func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
 	if it.phase != idle {
 		return
 	}
-	if rec.Through.After(it.cursor) || (m.set.Monitor && !rec.Through.IsZero()) {
+	if !rec.Through.Equal(it.cursor) && (rec.Through.After(it.cursor) || (m.set.Monitor && !rec.Through.IsZero())) {
 		it.cursor = rec.Through
+		it.ready = earlier(it.cursor, now).Add(m.set.Delay)
+		m.delays.remove(it)
 	}
 	m.offer(it, now)
 }
@@ -247,12 +249,13 @@ func (m *Machine) Change(s Settings, now time.Time) []Action {
 	on := s.Monitor && !m.set.Monitor
 	delayed := s.Delayed && (!m.set.Delayed || s.Delay != m.set.Delay)
 	since, scheduled := m.changedAt(s)
+	was := m.set.Fires
 	m.set, m.memo = s, memo{}
 	for _, n := range m.order {
 		it := m.items[n]
 		m.visited++
 		if scheduled && !delayed {
-			m.reschedule(it, since)
+			m.reschedule(it, since, was)
 		}
 		if delayed {
 			it.ready = earlier(it.cursor, now).Add(s.Delay)
@@ -278,15 +281,16 @@ func (m *Machine) changedAt(s Settings) (time.Time, bool) {
 	return line.Since, ok && line.Since.After(was.Since)
 }
 
-// reschedule tells the fires of the new schedule that an item has passed already,
-// busy under the one before.
-func (m *Machine) reschedule(it *item, since time.Time) {
-	if !it.cursor.After(since) {
-		return
-	}
-	d := misfire.Decide(misfire.Rule{}, m.set.Fires, since, it.cursor.Add(-1))
-	if d.Skipped > 0 {
-		m.put(Action{Kind: Tell, Item: it.number, Skips: []Skip{{First: d.First, Last: d.Last, Count: d.Skipped, Reason: event.SkipSchedule}}})
+// reschedule tells the fires of the new schedule that an item has passed already, going
+// by the one before. Fires of both have their outcomes.
+func (m *Machine) reschedule(it *item, since time.Time, before misfire.Fires) {
+	count := 0
+	for t, ok := m.set.Fires.Next(since); ok && !t.After(it.cursor) && count < misfire.CountLimit; t, ok = m.set.Fires.Next(t) {
+		count++
+		if same, ok := before.Next(t.Add(-1)); ok && same.Equal(t) {
+			continue
+		}
+		m.put(Action{Kind: Tell, Item: it.number, Skips: []Skip{{First: t, Last: t, Count: 1, Reason: event.SkipSchedule}}})
 	}
 }
 
@@ -368,7 +372,7 @@ func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action 
 	if it == nil {
 		return nil
 	}
-	it.told, it.skips = ledger.Told{}, nil
+	it.told, it.skips = Told(it.skips), nil
 	m.enter(it, queued)
 	if m.stopping {
 		m.giveBack(it)
@@ -464,6 +468,7 @@ func (m *Machine) giveBack(it *item) {
 		return
 	}
 	m.enter(it, ending)
+	it.skips = nil
 	m.put(Action{Kind: GiveBack, Item: it.number, Due: it.due, Through: it.before})
 }
 
@@ -484,6 +489,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	}
 	if it.recorded {
 		m.enter(it, ending)
+		it.skips = skips
 		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Skips: skips})
 		return m.done()
 	}
@@ -500,7 +506,7 @@ func (m *Machine) Committed(n int, now time.Time) []Action {
 		return nil
 	}
 	m.visited++
-	it.told, it.recorded = ledger.Told{}, false
+	it.told, it.skips, it.recorded = Told(it.skips), nil, false
 	m.enter(it, idle)
 	m.offer(it, now)
 	return m.done()

@@ -100,6 +100,7 @@ func (m *Machine) finish(it *item, skips []Skip, now time.Time) {
 	if it.cursor.Before(m.until) || it.told != (ledger.Told{}) || len(skips) > 0 {
 		m.enter(it, accounting)
 		it.cursor = later(it.cursor, m.until)
+		it.skips = skips
 		m.put(Action{Kind: Account, Item: it.number, Through: it.cursor, Skips: skips})
 	}
 }
@@ -135,6 +136,7 @@ func (m *Machine) pass(it *item, through time.Time, skips []Skip) {
 		return
 	}
 	m.enter(it, accounting)
+	it.skips = skips
 	m.put(Action{Kind: Account, Item: it.number, Through: through, Skips: skips})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/failpoint"
 	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/internal/layout"
@@ -262,6 +263,8 @@ func (l *Leader) life() registry.Op {
 
 // elect tries to become the leader. Who wins is seen by the watch.
 func (l *Leader) elect(ctx context.Context) error {
+	failpoint.Hit(failpoint.BeforeElect)
+	defer failpoint.Hit(failpoint.AfterElect)
 	_, err := settle.Commit{
 		Store: l.cfg.Session, Marker: 1,
 		Ops: []registry.Op{

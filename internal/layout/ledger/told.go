@@ -6,13 +6,19 @@ import (
 	"time"
 )
 
-// A Note is what the leader decided against a fire of an item whose owner's life had
-// ended: it had begun and is cut.
+// A Note is what was decided against fires of an item, and must be told by whoever has
+// the item when nobody else has: by the leader, that a fire was cut whose owner's life
+// had ended; by the owner, that fires are skipped.
 type Note struct {
-	// Due is the fire.
+	// Due is the fire, or the last of Count fires.
 	Due time.Time `json:"due"`
-	// Instance is the id of the instance that had begun it.
-	Instance string `json:"instance"`
+	// Instance is the id of the instance that had begun a fire that is cut; "" when
+	// fires are skipped.
+	Instance string `json:"instance,omitempty"`
+	// First is the first of the skipped fires, Count how many they are, Reason why.
+	First  time.Time `json:"first,omitzero"`
+	Count  int       `json:"count,omitempty"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Told holds notes in a value that can be compared. The zero value holds none.
@@ -22,11 +28,11 @@ type Told struct{ text string }
 func (t Told) With(n Note) Told {
 	var notes []Note
 	for _, old := range t.Notes() {
-		if !old.Due.Equal(n.Due) {
+		if !old.Due.Equal(n.Due) || old.Reason != n.Reason {
 			notes = append(notes, old)
 		}
 	}
-	n.Due = instant(n.Due)
+	n.Due, n.First = instant(n.Due), instant(n.First)
 	return toldOf(append(notes, n))
 }
 
@@ -58,7 +64,10 @@ func readTold(notes []Note) (Told, error) {
 		if n.Due.IsZero() || n.Due.Year() > 9999 || n.Due.Year() < 0 {
 			return Told{}, fmt.Errorf("told: note %d has no instant of a fire", i)
 		}
-		notes[i].Due = instant(n.Due)
+		if n.First.Year() > 9999 || n.First.Year() < 0 {
+			return Told{}, fmt.Errorf("told: note %d has no instant of a first fire", i)
+		}
+		notes[i].Due, notes[i].First = instant(n.Due), instant(n.First)
 	}
 	return toldOf(notes), nil
 }

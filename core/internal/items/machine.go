@@ -75,6 +75,8 @@ type item struct {
 	phase  phase
 	// cursor: every fire due at or before it has its outcome, the one in hand included.
 	cursor time.Time
+	// through is the cursor in the ledger, as it is known.
+	through time.Time
 	// before is the cursor that giving the fire in hand back restores.
 	before time.Time
 	due    time.Time // the fire in hand
@@ -194,7 +196,7 @@ func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
 // update follows what the leader wrote about an item.
 func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
 	m.visited++
-	it.leaving = rec.Leaving
+	it.leaving, it.through = rec.Leaving, rec.Through
 	if it.told != rec.Told {
 		if notes := rec.Told.Notes(); len(notes) > 0 {
 			m.put(Action{Kind: Tell, Item: it.number, Notes: notes})
@@ -372,7 +374,7 @@ func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action 
 	if it == nil {
 		return nil
 	}
-	it.told, it.skips = Told(it.skips), nil
+	it.told, it.skips, it.through = Told(it.skips), nil, due
 	m.enter(it, queued)
 	if m.stopping {
 		m.giveBack(it)
@@ -507,6 +509,7 @@ func (m *Machine) Committed(n int, now time.Time) []Action {
 	}
 	m.visited++
 	it.told, it.skips, it.recorded = Told(it.skips), nil, false
+	it.through = it.cursor
 	m.enter(it, idle)
 	m.offer(it, now)
 	return m.done()

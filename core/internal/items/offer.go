@@ -97,9 +97,11 @@ func (m *Machine) finish(it *item, skips []Skip, now time.Time) {
 	if !m.set.Monitor && m.until.After(now) && m.until.Sub(now) <= soon {
 		return // its tick comes
 	}
-	if it.cursor.Before(m.until) || it.told != (ledger.Told{}) || len(skips) > 0 {
+	if it.through.Before(m.until) || it.told != (ledger.Told{}) || len(skips) > 0 {
 		m.enter(it, accounting)
-		it.cursor = later(it.cursor, m.until)
+		if it.cursor = later(it.cursor, m.until); !m.set.Monitor {
+			it.cursor = m.until
+		}
 		it.skips = skips
 		m.put(Action{Kind: Account, Item: it.number, Through: it.cursor, Skips: skips})
 	}

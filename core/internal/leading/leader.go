@@ -341,5 +341,6 @@ func (l *Leader) abdicate(ctx context.Context) error {
 	l.mu.Lock()
 	l.led = false
 	l.mu.Unlock()
+	l.work.Poke() // it may be the only candidate
 	return nil
 }

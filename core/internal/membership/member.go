@@ -238,9 +238,9 @@ func (m *Member) CancelRuns(cause error) { m.stop(cause) }
 // Quiet reports whether no item is in hand.
 func (m *Member) Quiet() bool {
 	m.mu.Lock()
-	f := m.firing
+	f, left := m.firing, m.stage == stageLeft
 	m.mu.Unlock()
-	return f == nil || f.Quiet()
+	return f == nil || left || f.Quiet()
 }
 
 // Close ends what the session's end does not: alarms and watches.

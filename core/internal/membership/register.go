@@ -348,8 +348,20 @@ func (m *Member) leave(ctx context.Context) error {
 	}
 	m.reach(stageLeft)
 	m.Close(errShutDown)
+	m.unfollow(id)
 	m.cfg.Host.ShutDown(id)
 	return nil
+}
+
+// unfollow ends every watch of a member that has left.
+func (m *Member) unfollow(id string) {
+	job, unfollow := m.cfg.Job, m.cfg.Session.Unfollow
+	for _, p := range []string{job.Servers(), job.Instances(), job.Lives(), job.InForce(), job.ShardingState()} {
+		unfollow(p, registry.Children)
+	}
+	for _, p := range []string{job.Config(), job.Notice(id), job.Leader()} {
+		unfollow(p, registry.Self)
+	}
 }
 
 // errShutDown is the cause of contexts of an instance that was shut down from outside.

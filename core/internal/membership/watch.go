@@ -89,9 +89,9 @@ func (m *Member) putInForce() {
 	m.putting.Lock()
 	defer m.putting.Unlock()
 	m.mu.Lock()
-	f, begins, set := m.firing, m.begins(), m.itemSettings()
+	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
 	m.mu.Unlock()
-	if f == nil {
+	if f == nil || left {
 		return
 	}
 	f.SetServer(begins)

@@ -175,9 +175,17 @@ func (p *Plan) finish() {
 	}
 }
 
-// until tells an owner up to where the epoch goes that ends.
+// until tells an owner up to where the epoch goes that ends. Nothing leaves any more: its
+// items are accounted for where they are.
 func (p *Plan) until(id string) {
-	p.after[id].Held, p.after[id].Until = true, p.view.Base.Through
+	l := p.after[id]
+	l.Held, l.Until = true, p.view.Base.Through
+	for _, n := range l.Numbers() {
+		if rec, _ := l.Get(n); rec.Leaving {
+			rec.Leaving = false
+			l.Set(n, rec)
+		}
+	}
 }
 
 // bequeath gives an item of a dead owner to somebody for the rest of its epoch.

@@ -35,10 +35,7 @@ func (l *Leader) lead(ctx context.Context) error {
 		l.mu.Unlock()
 	}
 	if errors.Is(err, errNotLeader) {
-		l.mu.Lock()
-		node := l.node
-		l.mu.Unlock()
-		return l.abdicate(ctx, node) // let all elect
+		return l.abdicate(ctx) // let all elect
 	}
 	return err
 }
@@ -52,7 +49,10 @@ func (l *Leader) reshard(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		again, err := l.schedule(ctx, s)
+		again, err := l.hush(ctx, s)
+		if err == nil && !again {
+			again, err = l.schedule(ctx, s)
+		}
 		if err == nil && !again {
 			plan := sharding.Derive(s.View)
 			var done event.Resharded
@@ -60,7 +60,7 @@ func (l *Leader) reshard(ctx context.Context) error {
 			done.Took = l.cfg.Now().Sub(begun)
 			l.report(plan, done)
 			if err == nil {
-				l.refused = 0
+				l.refused, l.contended = 0, nil
 				l.await(plan)
 				if plan.Base != nil && plan.Base.Assigned {
 					l.Tidy()
@@ -81,6 +81,27 @@ func (l *Leader) reshard(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// hush asks the owners whose commits have come before the leader's again and again to
+// commit nothing for a moment. It reports whether it did: what they have committed until
+// they heard of it must be read.
+func (l *Leader) hush(ctx context.Context, s snapshot) (bool, error) {
+	var ops []registry.Op
+	for _, id := range l.contended {
+		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
+			ops = append(ops, l.notice(id, true))
+		}
+	}
+	l.contended = nil
+	if l.refused < patience || len(ops) == 0 {
+		return false, nil
+	}
+	if err := l.commit(ctx, s, ops); err != nil {
+		return false, err
+	}
+	settle.Pause(ctx, hearing)
+	return true, nil
 }
 
 // A snapshot is what the registry says, with the versions that a commit needs.
@@ -120,9 +141,6 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if !s.term.Owned || layout.UnmarshalTerm(s.term.Value).Leader != l.cfg.ID {
 		return s, errNotLeader
 	}
-	l.mu.Lock()
-	l.base = s.base
-	l.mu.Unlock()
 	s.View = sharding.View{
 		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
 		Base: l.readBase(s.base),

@@ -72,12 +72,12 @@ type Leader struct {
 	pause   time.Duration
 	waiting bool
 	watched map[target]bool
-	base    registry.Node // as the last view had it
 
 	// Of the work task alone:
-	stamp   int             // of this leader's commits
-	refused int             // commits in a row that met a change of a ledger
-	warned  map[string]bool // foreign nodes that were told
+	stamp     int             // of this leader's commits
+	refused   int             // commits in a row that met a change of a ledger
+	contended []string        // whose ledgers the last of them would have written
+	warned    map[string]bool // foreign nodes that were told
 }
 
 type target struct {
@@ -219,9 +219,9 @@ func (l *Leader) govern(ctx context.Context) error {
 	l.mu.Unlock()
 	switch {
 	case ours && !able, led && !ours:
-		return l.abdicate(ctx, node)
+		return l.abdicate(ctx)
 	case node.Owned && !ours: // somebody wrote another name into our node
-		return l.abdicate(ctx, node)
+		return l.abdicate(ctx)
 	case !able:
 		return nil
 	case !node.Exists():
@@ -295,7 +295,7 @@ func (l *Leader) remove(ctx context.Context, n registry.Node) error {
 
 // abdicate gives up the term, and the leader's node when it is this session's. Nothing
 // of this leader is in flight: its task settles what it commits.
-func (l *Leader) abdicate(ctx context.Context, node registry.Node) error {
+func (l *Leader) abdicate(ctx context.Context) error {
 	nodes, err := settle.Get(ctx, l.cfg.Session, l.hindered, l.cfg.Job.Term(), l.cfg.Job.Leader())
 	if err != nil {
 		return err
@@ -316,7 +316,11 @@ func (l *Leader) abdicate(ctx context.Context, node registry.Node) error {
 		}
 	}
 	l.mu.Lock()
+	led := l.led
 	l.led = false
 	l.mu.Unlock()
+	if led {
+		l.work.Poke() // the node may have gone before: nobody else says that there is one to elect
+	}
 	return nil
 }

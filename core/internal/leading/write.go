@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/failpoint"
@@ -19,6 +20,9 @@ const (
 	// patience is how many refusals in a row it takes until owners are asked for
 	// stillness.
 	patience = 2
+	// hearing is how long it may take until they have heard of it. Their stillness lasts
+	// much longer.
+	hearing = 20 * time.Millisecond
 )
 
 // write commits the plan step by step and returns what it moved, also when a later step
@@ -58,7 +62,7 @@ type writing struct {
 // assigned stand from the first of several to the last.
 func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) error {
 	l, first := w.leader, w.done.Commits == 0
-	ops := l.stepOps(step, w.s, w.nodes)
+	ops := l.stepOps(step, w.s, w.nodes, l.refused >= patience && !last)
 	for j, f := range []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()} {
 		switch {
 		case first && !last && !w.nodes[f].Exists() && j == 0:
@@ -70,6 +74,10 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 		}
 	}
 	if err := l.commit(ctx, w.s, ops); err != nil {
+		l.contended = nil
+		for _, x := range step.Ledgers {
+			l.contended = append(l.contended, x.ID)
+		}
 		return err
 	}
 	w.s.term.Version++
@@ -147,7 +155,7 @@ func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 	}
 	for _, id := range p.Nudge {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
-			ops = append(ops, l.notice(id))
+			ops = append(ops, l.notice(id, false))
 		}
 	}
 	if len(ops) == 0 {
@@ -156,13 +164,14 @@ func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 	return l.commit(ctx, s, ops)
 }
 
-// notice tells an instance that its ledger was written. The stamp is that of the commit.
-func (l *Leader) notice(id string) registry.Op {
-	n := layout.Notice{Stamp: fmt.Sprintf("%s %d", l.cfg.ID, l.stamp+1), Still: l.refused >= patience}
+// notice tells an instance that its ledger was written; with still it is asked to commit
+// nothing for a moment. The stamp is that of the commit.
+func (l *Leader) notice(id string, still bool) registry.Op {
+	n := layout.Notice{Stamp: fmt.Sprintf("%s %d", l.cfg.ID, l.stamp+1), Still: still}
 	return registry.Set(l.cfg.Job.Notice(id), layout.MarshalNotice(n), registry.AnyVersion)
 }
 
-func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]registry.Node) []registry.Op {
+func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]registry.Node, still bool) []registry.Op {
 	var ops []registry.Op
 	if step.Base != nil {
 		op := registry.Create(l.cfg.Job.Base(), layout.MarshalBase(*step.Base))
@@ -174,7 +183,7 @@ func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]regist
 	for _, w := range step.Ledgers {
 		ops = append(ops, registry.Set(l.cfg.Job.Ledger(w.ID), w.Value, w.Version))
 		if s.notified[w.ID] { // else it is dead, or will register anew
-			ops = append(ops, l.notice(w.ID))
+			ops = append(ops, l.notice(w.ID, still))
 		}
 	}
 	for _, w := range step.Drop {

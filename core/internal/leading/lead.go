@@ -238,8 +238,12 @@ func (l *Leader) since(s snapshot) time.Time {
 		if m.Ledger == nil {
 			continue
 		}
-		if t := m.Ledger.Latest(); t.After(since) && t.Before(s.Now.Add(ledger.Believable)) {
-			since = t
+		for _, rec := range m.Ledger.All() {
+			for _, t := range []time.Time{rec.Through, rec.Run} {
+				if t.After(since) && t.Before(s.Now.Add(ledger.Believable)) {
+					since = t
+				}
+			}
 		}
 	}
 	return since

@@ -238,3 +238,203 @@ func (b *bed) trickle(id string, every time.Duration) *owner {
 	})
 	return o
 }
+
+// The first refused commit is tried again alone, with one gainer and one loser.
+func TestARefusedCommitIsTriedAgainAlone(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.change(func(f *Facts) { f.Total = 8 })
+		a := b.join("a", at(time.Millisecond))
+		b.until("owned", func() bool { return b.spread(8, "a") })
+		var refused atomic.Int64
+		var ledgers []int
+		b.srv.Intercept(func(_ string, ops []registry.Op) memory.Fate {
+			written := 0
+			for _, op := range ops {
+				if op.Kind == registry.OpSet && strings.HasPrefix(op.Path, b.job.Ledgers()) {
+					written++
+				}
+			}
+			if written > 1 && ops[1].Path == b.job.Term() {
+				ledgers = append(ledgers, written)
+				if refused.Add(1) == 1 { // an end comes first
+					n := b.get(b.job.Ledger("a"))
+					b.commit(registry.Set(n.Path, n.Value, n.Version))
+				}
+			}
+			return memory.Deliver
+		})
+		a.SetAble(false)
+		b.until("nobody leads", func() bool { return !b.get(b.job.Leader()).Exists() })
+		for _, id := range []string{"c", "d", "e"} {
+			b.join(id, at(time.Millisecond)).SetAble(false)
+		}
+		a.SetAble(true)
+		b.until("spread", func() bool { return b.spread(8, "a", "c", "d", "e") && b.ledger("e").Len() == 2 })
+		require.Equal(b, []int{4, 2, 2, 2}, ledgers)
+		require.Zero(b, b.notices(" still"))
+	})
+}
+
+// notices is how many notices end so.
+func (b *bed) notices(suffix string) (n int) {
+	names, err := b.stranger.Children(b.Context(), b.job.Notices())
+	require.NoError(b, err)
+	for _, id := range names {
+		if strings.HasSuffix(string(b.get(b.job.Notice(id)).Value), suffix) {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *bed) schedule() layout.Schedule {
+	n := b.get(b.job.Schedule())
+	if !n.Exists() {
+		return layout.Schedule{}
+	}
+	s, err := layout.UnmarshalSchedule(n.Value)
+	require.NoError(b, err)
+	return s
+}
+
+// The leader puts the schedule in force: at first, when it changes, and when somebody has
+// made the node unreadable.
+func TestTheScheduleInForce(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		a := b.join("a", at(time.Millisecond))
+		b.until("in force", func() bool { return b.schedule().Number == 1 })
+		first := layout.Rule{Cron: "0 0 * * * ?"}
+		require.Equal(b, layout.Schedule{Number: 1, Rule: first}, b.schedule())
+
+		b.until("owned", func() bool { return b.spread(6, "a") })
+		ahead := time.Now().Add(3 * time.Second).UTC() // a fire that a clock ahead has recorded
+		n, l := b.get(b.job.Ledger("a")), b.ledger("a")
+		l.Set(2, ledger.Item{Through: ahead})
+		l.Set(3, ledger.Item{Through: time.Now().Add(2 * ledger.Believable)})
+		b.commit(registry.Set(n.Path, l.Encode(), n.Version))
+		second := layout.Rule{Cron: "0 30 * * * ?", Zone: "Asia/Kolkata"}
+		b.change(func(f *Facts) { f.Rule = second }, a)
+		b.until("changed", func() bool { return b.schedule().Number == 2 })
+		require.Equal(b, layout.Schedule{Number: 2, Rule: second, Since: ahead, Before: &first}, b.schedule())
+
+		b.until("the clock has caught up", func() bool { return time.Now().After(ahead) })
+		third := layout.Rule{Cron: "0 30 * * * ?"}
+		begun := time.Now().UTC()
+		b.change(func(f *Facts) { f.Rule, f.ZoneOpen = third, true }, a)
+		b.until("looked", func() bool { return time.Since(begun) > 10*time.Second })
+		require.Equal(b, 2, b.schedule().Number, "nobody has chosen a zone: the one in force stays")
+		b.change(func(f *Facts) { f.ZoneOpen = false }, a)
+		begun = time.Now().UTC()
+		b.until("changed", func() bool { return b.schedule().Number == 3 })
+		require.WithinDuration(b, begun, b.schedule().Since, 10*time.Millisecond)
+		require.Equal(b, &second, b.schedule().Before)
+
+		b.commit(registry.Set(b.job.Schedule(), []byte("hello"), registry.AnyVersion))
+		a.Look()
+		b.until("repaired", func() bool { return string(b.get(b.job.Schedule()).Value) != "hello" })
+		require.Equal(b, layout.Schedule{Number: 1, Rule: third}, b.schedule())
+		require.Len(b, of[event.Warning](a), 1)
+		require.Contains(b, of[event.Warning](a)[0].Problem, "holds no schedule")
+
+		b.commit(registry.Delete(b.job.Schedule(), registry.AnyVersion))
+		a.Look()
+		b.until("made again", func() bool { return b.schedule().Number == 1 })
+	})
+}
+
+// What a new leader must tidy it tidies, though it has not looked at anything yet.
+func TestItemsAboveTheTotalAreTidied(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		a := b.join("a", at(time.Millisecond))
+		b.until("owned", func() bool { return b.spread(6, "a") })
+		a.SetAble(false)
+		b.until("nobody leads", a.Settled)
+		for n := range 40 {
+			if n >= 6 {
+				b.commit(registry.Create(b.job.Item(n), nil))
+			}
+			b.commit(registry.Create(b.job.Misfire(n), nil))
+		}
+		a.SetAble(true)
+		b.until("tidied", func() bool { return b.itemsAre(6) })
+		require.True(b, b.get(b.job.Misfire(5)).Exists())
+		b.change(func(f *Facts) { f.Total = 3 }, a)
+		b.until("three are left", func() bool { return b.finish(a) && b.itemsAre(3) })
+	})
+}
+
+func (b *bed) itemsAre(total int) bool {
+	names, err := b.stranger.Children(b.Context(), b.job.Sharding())
+	require.NoError(b, err)
+	return len(names) == total
+}
+
+// Finding 23: a former leader, or one of another epoch, deletes nothing. Its delete is on
+// its way when it loses its term, its life, or its epoch.
+func TestOnlyTheLeaderOfTheEpochTidies(t *testing.T) {
+	for name, do := range map[string]func(b *bed){
+		"another term": func(b *bed) { b.commit(registry.Delete(b.job.Term(), registry.AnyVersion)) },
+		"no life":      func(b *bed) { b.commit(registry.Delete(b.job.Life("a"), registry.AnyVersion)) },
+		"another epoch": func(b *bed) {
+			b.commit(registry.Set(b.job.Base(), layout.MarshalBase(layout.Base{Epoch: 2, From: 6, To: 9}), registry.AnyVersion))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				slow := func(ops []registry.Op) time.Duration {
+					if tidies(b, ops) {
+						return 10 * time.Second
+					}
+					return time.Millisecond
+				}
+				a := b.join("a", slow)
+				b.until("owned", func() bool { return b.spread(6, "a") && b.led(a) })
+				b.commit(registry.Create(b.job.Item(8), nil))
+				begun := time.Now()
+				a.Tidy()
+				b.until("it is on its way", func() bool { return time.Since(begun) > time.Second })
+				a.SetAble(false)
+				b.until("it leads no more", func() bool { return !b.get(b.job.Leader()).Exists() || a.Settled() })
+				if b.get(b.job.Term()).Exists() || name != "another term" {
+					do(b)
+				}
+				b.until("it has arrived", func() bool { return time.Since(begun) > 15*time.Second })
+				require.True(b, b.get(b.job.Item(8)).Exists())
+			})
+		})
+	}
+}
+
+func tidies(b *bed, ops []registry.Op) bool {
+	return slices.ContainsFunc(ops, func(op registry.Op) bool {
+		return op.Kind == registry.OpDelete && strings.HasPrefix(op.Path, b.job.Sharding()+"/")
+	})
+}
+
+// Finding 11: tidying that takes long is in nobody's way. A crash is mended within a
+// second meanwhile.
+func TestSlowTidyingDelaysNothing(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		deletes := atomic.Int64{}
+		a := b.join("a", func(ops []registry.Op) time.Duration {
+			if tidies(b, ops) {
+				deletes.Add(1)
+				return time.Second
+			}
+			return 2 * time.Millisecond
+		})
+		b.until("leads", func() bool { return b.led(a) })
+		c := b.join("c", at(2*time.Millisecond))
+		b.until("spread", func() bool { return b.spread(6, "a", "c") && b.ledger("c").Len() == 3 })
+		for n := 6; n < 400; n++ {
+			b.commit(registry.Create(b.job.Item(n), nil))
+		}
+		a.Tidy()
+		b.until("it tidies", func() bool { return deletes.Load() > 1 })
+		require.True(b, b.srv.Expire(c.ses.ID()))
+		took := b.until("mended", func() bool { return b.ledger("a").Len() == 6 })
+		require.Less(b, took, time.Second)
+		require.False(b, b.itemsAre(6), "it still tidied")
+		b.until("tidied", func() bool { return b.itemsAre(6) })
+	})
+}

@@ -165,7 +165,8 @@ const (
 )
 
 // ItemCut: a fire began, and its instance's life ended before its end was recorded.
-// Its function may have finished. It is told by the item's next owner.
+// Its function may have finished. It is told by the item's next owner, or by the leader
+// where the owner's record has no room for it.
 type ItemCut struct {
 	// Job is the name of the job.
 	Job string

@@ -49,6 +49,9 @@ func (l *Leader) reshard(ctx context.Context) error {
 		s, err := l.view(ctx)
 		again := false
 		if err == nil {
+			again, err = l.hush(ctx, s)
+		}
+		if err == nil && !again {
 			again, err = l.schedule(ctx, s)
 		}
 		if err == nil && !again {
@@ -58,7 +61,7 @@ func (l *Leader) reshard(ctx context.Context) error {
 			done.Took = l.cfg.Now().Sub(begun)
 			l.report(plan, done)
 			if err == nil {
-				l.refused = 0
+				l.refused, l.contended = 0, nil
 				l.await(plan)
 				assigned = assigned || (plan.Base != nil && plan.Base.Assigned)
 			}
@@ -80,6 +83,27 @@ func (l *Leader) reshard(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// hush asks the owners whose commits have come before the leader's again and again to
+// commit nothing for a moment. It reports whether it did: what they have committed until
+// they heard of it must be read.
+func (l *Leader) hush(ctx context.Context, s snapshot) (bool, error) {
+	var ops []registry.Op
+	for _, id := range l.contended {
+		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
+			ops = append(ops, l.notice(id, true))
+		}
+	}
+	l.contended = nil
+	if l.refused < patience || len(ops) == 0 {
+		return false, nil
+	}
+	if err := l.commit(ctx, s, ops); err != nil {
+		return false, err
+	}
+	settle.Pause(ctx, hearing)
+	return true, nil
 }
 
 // A snapshot is what the registry says, with the versions that a commit needs.
@@ -257,8 +281,12 @@ func (l *Leader) since(s snapshot) time.Time {
 		if m.Ledger == nil {
 			continue
 		}
-		if t := m.Ledger.Latest(); t.After(since) && t.Before(s.Now.Add(ledger.Believable)) {
-			since = t
+		for _, rec := range m.Ledger.All() {
+			for _, t := range []time.Time{rec.Through, rec.Run} {
+				if t.After(since) && t.Before(s.Now.Add(ledger.Believable)) {
+					since = t
+				}
+			}
 		}
 	}
 	return since

@@ -77,9 +77,10 @@ type Leader struct {
 	base    registry.Node // as the last view had it
 
 	// Of the work task alone:
-	stamp   int             // of this leader's commits
-	refused int             // commits in a row that met a change of a ledger
-	warned  map[string]bool // foreign nodes that were told
+	stamp     int             // of this leader's commits
+	refused   int             // commits in a row that met a change of a ledger
+	contended []string        // whose ledgers the last of them would have written
+	warned    map[string]bool // foreign nodes that were told
 }
 
 type target struct {
@@ -339,8 +340,11 @@ func (l *Leader) abdicate(ctx context.Context) error {
 		}
 	}
 	l.mu.Lock()
+	led := l.led
 	l.led = false
 	l.mu.Unlock()
-	l.work.Poke() // it may be the only candidate
+	if led {
+		l.work.Poke() // the node may have gone before: nobody else says that there is one to elect
+	}
 	return nil
 }

@@ -42,11 +42,10 @@ func (l *Leader) tidyItems(ctx context.Context) error {
 	l.mu.Lock()
 	base := l.base
 	l.mu.Unlock()
-	b := l.readBase(base)
-	if b == nil || !b.Assigned {
+	total := settledTotal(base)
+	if total == 0 {
 		return nil // the end of the epoch's assignment asks again
 	}
-	guard := []registry.Op{l.life(), registry.Check(job.Term(), registry.AnyVersion), registry.Check(base.Path, base.Version)}
 	names, err := l.cfg.Session.Children(ctx, job.Sharding())
 	if err != nil {
 		return err
@@ -55,24 +54,34 @@ func (l *Leader) tidyItems(ctx context.Context) error {
 	var ops []registry.Op
 	for _, name := range names {
 		n, ok := layout.ParseItem(name)
-		if !ok || n < b.To {
+		if !ok || n < total {
 			continue
 		}
 		of, err := l.item(ctx, n)
 		if err != nil {
 			return err
 		}
-		if len(guard)+len(ops)+len(of) > fits {
-			if err := l.sweep(ctx, guard, ops); err != nil {
+		if tidyGuards+len(ops)+len(of) > fits {
+			if err := l.sweep(ctx, base, ops); err != nil {
 				return err
 			}
 			ops = nil
 		}
-		if len(guard)+len(of) <= fits {
+		if tidyGuards+len(of) <= fits {
 			ops = append(ops, of...)
 		}
 	}
-	return l.sweep(ctx, guard, ops)
+	return l.sweep(ctx, base, ops)
+}
+
+// settledTotal is the total of an epoch of which every item is assigned, so that nothing
+// of the one before is left; else 0.
+func settledTotal(base registry.Node) int {
+	b, err := layout.UnmarshalBase(base.Value)
+	if !base.Exists() || err != nil || !b.Assigned {
+		return 0
+	}
+	return b.To
 }
 
 // item returns what deletes an item's node and its children.
@@ -92,15 +101,31 @@ func (l *Leader) item(ctx context.Context, n int) ([]registry.Op, error) {
 	return append(ops, registry.Delete(path, registry.AnyVersion)), nil
 }
 
-// sweep commits deletes. A refusal leaves the rest to the next time.
-func (l *Leader) sweep(ctx context.Context, guard, ops []registry.Op) error {
-	if len(ops) == 0 {
-		return nil
+// tidyGuards are the checks of every commit that deletes: life, term and base.
+const tidyGuards = 3
+
+// sweep commits deletes, under this leader's own term and the epoch by which they are
+// due. Another leader, or another epoch, tidies itself.
+func (l *Leader) sweep(ctx context.Context, base registry.Node, ops []registry.Op) error {
+	for len(ops) > 0 {
+		nodes, err := l.cfg.Session.Get(ctx, l.cfg.Job.Term())
+		if err != nil {
+			return err
+		}
+		term := nodes[0]
+		if !term.Owned || layout.UnmarshalTerm(term.Value).Leader != l.cfg.ID {
+			return nil
+		}
+		guard := []registry.Op{l.life(), registry.Check(term.Path, term.Version), registry.Check(base.Path, base.Version)}
+		_, err = l.cfg.Session.Commit(ctx, append(guard, ops...)...)
+		failed, refused := errors.AsType[*registry.CommitError](err)
+		switch {
+		case refused && failed.Index == 1: // a commit of this leader came first, or its term is over
+			continue
+		case refused && failed.Index < tidyGuards:
+			return nil
+		}
+		return err
 	}
-	_, err := l.cfg.Session.Commit(ctx, append(append([]registry.Op{}, guard...), ops...)...)
-	failed, refused := errors.AsType[*registry.CommitError](err)
-	if refused && failed.Index < len(guard) {
-		return nil // another leader, or another epoch: it tidies
-	}
-	return err
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/failpoint"
@@ -19,6 +20,9 @@ const (
 	// patience is how many refusals in a row it takes until owners are asked for
 	// stillness.
 	patience = 2
+	// hearing is how long it may take until they have heard of it. Their stillness lasts
+	// much longer.
+	hearing = 20 * time.Millisecond
 )
 
 // write commits the plan step by step and returns what it moved, also when a later step
@@ -30,38 +34,74 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot) (done 
 	if err != nil {
 		return done, err
 	}
-	steps := p.Steps(l.room(nodes))
-	if len(steps) == 0 {
-		return done, l.clear(ctx, p, s, nodes)
-	}
-	flags := []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()}
-	for i, step := range steps {
-		ops := l.stepOps(step, s, nodes)
-		first, last := i == 0, i == len(steps)-1
-		for j, f := range flags {
-			switch {
-			case first && !last && !nodes[f].Exists() && j == 0:
-				ops = append(ops, registry.CreateEphemeral(f, nil))
-			case first && !last && !nodes[f].Exists():
-				ops = append(ops, registry.Create(f, nil))
-			case last && (nodes[f].Exists() || !first):
-				ops = append(ops, registry.Delete(f, registry.AnyVersion))
+	w := writing{leader: l, s: s, nodes: nodes, done: &done}
+	var next *sharding.Step // the last one is known as such when there is no other
+	for step := range p.Steps(l.room(nodes)) {
+		if next != nil {
+			if err := w.commit(ctx, *next, false); err != nil {
+				return done, err
 			}
 		}
-		if err := l.commit(ctx, s, ops); err != nil {
-			return done, err
-		}
-		s.term.Version++
-		if step.Base != nil {
-			s.base.Version++
-			s.base.Created = max(s.base.Created, 1)
-		}
-		done.Commits++
-		for _, mv := range step.Moves {
-			done.Moves = append(done.Moves, event.Move(mv))
+		next = &step
+	}
+	if next == nil {
+		return done, l.clear(ctx, p, s, nodes)
+	}
+	return done, w.commit(ctx, *next, true)
+}
+
+// A writing is a plan that is being committed.
+type writing struct {
+	leader *Leader
+	s      snapshot
+	nodes  map[string]registry.Node
+	done   *event.Resharded
+}
+
+// commit commits one step. The flags that say to Java members that items are being
+// assigned stand from the first of several to the last.
+func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) error {
+	l, first := w.leader, w.done.Commits == 0
+	ops := l.stepOps(step, w.s, w.nodes, l.refused >= patience && !last)
+	for j, f := range []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()} {
+		switch {
+		case first && !last && !w.nodes[f].Exists() && j == 0:
+			ops = append(ops, registry.CreateEphemeral(f, nil))
+		case first && !last && !w.nodes[f].Exists():
+			ops = append(ops, registry.Create(f, nil))
+		case last && (w.nodes[f].Exists() || !first):
+			ops = append(ops, registry.Delete(f, registry.AnyVersion))
 		}
 	}
-	return done, nil
+	if err := l.commit(ctx, w.s, ops); err != nil {
+		l.contended = nil
+		for _, x := range step.Ledgers {
+			l.contended = append(l.contended, x.ID)
+		}
+		return err
+	}
+	w.s.term.Version++
+	if step.Base != nil {
+		w.s.base.Version++
+		w.s.base.Created = max(w.s.base.Created, 1)
+	}
+	w.done.Commits++
+	for _, mv := range step.Moves {
+		w.done.Moves = append(w.done.Moves, event.Move(mv))
+	}
+	l.tellCut(step)
+	return nil
+}
+
+// tellCut tells the notes that the ledgers of a step have no room for: no owner will.
+func (l *Leader) tellCut(step sharding.Step) {
+	for _, w := range step.Ledgers {
+		for _, c := range w.Cut {
+			l.cfg.Emit(event.ItemCut{
+				Job: l.cfg.Job.Name(), Epoch: c.Epoch, Item: c.Item, Due: c.Note.Due, Instance: c.Note.Instance,
+			})
+		}
+	}
 }
 
 // room is what a commit of the leader may take.
@@ -70,7 +110,7 @@ func (l *Leader) room(nodes map[string]registry.Node) sharding.Room {
 	longest := 256 + 2*len(l.cfg.Job.Ledger(l.cfg.ID))
 	const flags = 2
 	return sharding.Room{
-		Ops: limits.MaxOps - guardOps - flags - 1, Bytes: limits.MaxBytes - 8*longest,
+		Ops: limits.MaxOps - guardOps - flags - 1, Bytes: limits.MaxBytes - 8*longest, MaxValue: limits.MaxValue,
 		LedgerOps: 2, LedgerBytes: 2 * longest, MoveBytes: 2 * longest, Single: l.refused > 0,
 		MoveOps: func(n int) int {
 			if nodes[l.cfg.Job.Item(n)].Exists() {
@@ -115,7 +155,7 @@ func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 	}
 	for _, id := range p.Nudge {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
-			ops = append(ops, l.notice(id))
+			ops = append(ops, l.notice(id, false))
 		}
 	}
 	if len(ops) == 0 {
@@ -124,13 +164,14 @@ func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 	return l.commit(ctx, s, ops)
 }
 
-// notice tells an instance that its ledger was written. The stamp is that of the commit.
-func (l *Leader) notice(id string) registry.Op {
-	n := layout.Notice{Stamp: fmt.Sprintf("%s %d", l.cfg.ID, l.stamp+1), Still: l.refused >= patience}
+// notice tells an instance that its ledger was written; with still it is asked to commit
+// nothing for a moment. The stamp is that of the commit.
+func (l *Leader) notice(id string, still bool) registry.Op {
+	n := layout.Notice{Stamp: fmt.Sprintf("%s %d", l.cfg.ID, l.stamp+1), Still: still}
 	return registry.Set(l.cfg.Job.Notice(id), layout.MarshalNotice(n), registry.AnyVersion)
 }
 
-func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]registry.Node) []registry.Op {
+func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]registry.Node, still bool) []registry.Op {
 	var ops []registry.Op
 	if step.Base != nil {
 		op := registry.Create(l.cfg.Job.Base(), layout.MarshalBase(*step.Base))
@@ -140,9 +181,9 @@ func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]regist
 		ops = append(ops, op)
 	}
 	for _, w := range step.Ledgers {
-		ops = append(ops, registry.Set(l.cfg.Job.Ledger(w.ID), w.Ledger.Encode(), w.Version))
+		ops = append(ops, registry.Set(l.cfg.Job.Ledger(w.ID), w.Value, w.Version))
 		if s.notified[w.ID] { // else it is dead, or will register anew
-			ops = append(ops, l.notice(w.ID))
+			ops = append(ops, l.notice(w.ID, still))
 		}
 	}
 	for _, w := range step.Drop {

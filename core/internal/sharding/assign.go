@@ -27,29 +27,31 @@ func (p *Plan) assign() {
 		}
 	}
 	owners := p.takeStock()
-	ids := p.view.eligible()
-	if len(ids) > 0 {
+	var wanted map[int]string
+	if ids := p.view.eligible(); len(ids) > 0 {
 		p.dropCopies(owners)
-		wanted, assigned := map[int]string{}, p.view.Assign(ids, base.To, previous(owners))
+		wanted = map[int]string{}
+		assigned := p.view.Assign(ids, base.To, previous(owners))
 		for _, id := range ids { // whoever else a strategy names gets nothing
 			for _, n := range assigned[id] {
 				wanted[n] = id
 			}
 		}
-		p.start()
+		p.start(wanted)
 		for n := range base.To {
 			p.place(n, owners, wanted[n])
 		}
 	}
-	if !base.Assigned && p.complete() {
+	if !base.Assigned && p.complete(wanted) {
 		assigned := *base
 		assigned.Assigned = true
 		p.Base, p.last = &assigned, true
 	}
 }
 
-// complete reports whether every item stands in a ledger.
-func (p *Plan) complete() bool {
+// complete reports whether every item stands in a ledger. One that the strategy gives to
+// nobody need not, and must not be in the way of another total.
+func (p *Plan) complete(wanted map[int]string) bool {
 	stands := map[int]bool{}
 	for _, l := range p.after {
 		if l.Epoch == p.view.Base.Epoch {
@@ -58,7 +60,12 @@ func (p *Plan) complete() bool {
 			}
 		}
 	}
-	return len(stands) == p.view.Base.To
+	for n := range p.view.Base.To {
+		if !stands[n] && (p.missing || wanted == nil || wanted[n] != "") {
+			return false
+		}
+	}
+	return true
 }
 
 // takeStock finds each item's owner, and the record that it has.
@@ -104,7 +111,7 @@ func (p *Plan) outranks(m Member, rec ledger.Item, other string, has ledger.Item
 // start makes records for items that stand in no ledger: a new epoch starts at its
 // base. One that stood somewhere before has lost its record: what ran of it is not
 // known, so that it goes on from now, and not before the latest fire of the others.
-func (p *Plan) start() {
+func (p *Plan) start(wanted map[int]string) {
 	base := p.view.Base
 	latest := base.Through
 	if base.Assigned {
@@ -114,13 +121,10 @@ func (p *Plan) start() {
 		}
 	}
 	for n := range base.To {
-		if _, known := p.records[n]; known {
+		if _, known := p.records[n]; known || wanted[n] == "" || p.missing { // it may stand in what is missing
 			continue
 		}
 		if base.Assigned {
-			if p.missing {
-				continue // it may stand in one that is missing; its owner is told
-			}
 			p.Lost = append(p.Lost, n)
 		}
 		p.records[n] = ledger.Item{Through: latest}

@@ -3,7 +3,7 @@
 // clock.
 //
 //	plan := sharding.Derive(view)
-//	for _, s := range plan.Steps(room) { commit s }
+//	for s := range plan.Steps(room) { commit s }
 //
 // An item whose owner is dead is assigned at once. Between the living an item moves
 // when it does not run; one that runs is marked as leaving first, so that its owner

@@ -2,6 +2,7 @@ package sharding
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/failpoint"
@@ -35,8 +36,8 @@ type Plan struct {
 	Lost []int
 
 	view    View
-	missing bool // somebody who is not dead has no ledger
 	last    bool // Base goes with the last step
+	missing bool // the ledger of a registration that stands, or stands in part
 	before  map[string]Member
 	after   map[string]*ledger.Ledger
 	records map[int]ledger.Item
@@ -44,6 +45,7 @@ type Plan struct {
 
 // Derive compares what is with what should be.
 func Derive(v View) *Plan {
+	v.Members = slices.SortedFunc(slices.Values(v.Members), func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
 	p := &Plan{view: v, before: map[string]Member{}, after: map[string]*ledger.Ledger{}, records: map[int]ledger.Item{}}
 	for _, m := range v.Members {
 		p.before[m.ID] = m
@@ -53,11 +55,10 @@ func Derive(v View) *Plan {
 		case m.State == Alive:
 			p.Nudge = append(p.Nudge, m.ID)
 			p.missing = true
-		default:
-			p.missing = p.missing || m.State == Astray
+		case m.State == Astray: // it sees by itself that it must register anew
+			p.missing = true
 		}
 	}
-	slices.Sort(p.Nudge)
 	switch {
 	case p.repair():
 	case p.unfinished():
@@ -75,7 +76,6 @@ func Derive(v View) *Plan {
 	slices.SortFunc(p.Moves, func(a, b Move) int { return a.Item - b.Item })
 	slices.Sort(p.Waiting)
 	p.Waiting = slices.Compact(p.Waiting)
-	slices.Sort(p.Held)
 	return p
 }
 
@@ -151,15 +151,24 @@ func (p *Plan) finish() {
 		}
 		p.await(m.Ledger)
 	}
-	ids := p.view.eligible()
-	next := 0
+	owed = p.inherit() || owed
+	if !owed {
+		p.assign()
+	}
+}
+
+// inherit gives what the dead owe of the epoch before to others, in turn. It reports
+// whether they owe anything.
+func (p *Plan) inherit() (owed bool) {
+	ids, next := p.view.eligible(), 0
+	stale := p.standing()
 	for _, m := range p.view.Members {
 		if m.State != Dead || !m.holdsBefore(p.view.Base.Epoch) {
 			continue
 		}
 		for n, rec := range m.Ledger.All() {
 			rec = bury(m.ID, rec)
-			if p.done(rec) {
+			if p.done(rec) || stale(n, m.Ledger.Epoch) {
 				p.after[m.ID].Delete(n)
 				continue
 			}
@@ -170,18 +179,39 @@ func (p *Plan) finish() {
 			}
 		}
 	}
-	if !owed {
-		p.assign()
+	return owed
+}
+
+// standing returns what tells a record of the dead that counts no more, by somebody's
+// hand: the item stands in the ledger of an owner that lives, or the next epoch has
+// begun, which it does when nothing of the one before is owed.
+func (p *Plan) standing() func(n, epoch int) bool {
+	var living []*ledger.Ledger
+	begun := false
+	for _, m := range p.view.Members {
+		if m.Ledger == nil || m.Ledger.Len() == 0 {
+			continue
+		}
+		begun = begun || m.Ledger.Epoch == p.view.Base.Epoch
+		if m.State != Dead {
+			living = append(living, m.Ledger)
+		}
+	}
+	return func(n, epoch int) bool {
+		return begun || slices.ContainsFunc(living, func(l *ledger.Ledger) bool {
+			_, has := l.Get(n)
+			return has && l.Epoch == epoch
+		})
 	}
 }
 
-// until tells an owner up to where the epoch goes that ends. Nothing leaves any more: its
-// items are accounted for where they are.
+// until tells an owner up to where the epoch goes that ends. Nothing of it leaves any
+// more: its owner runs what it owes.
 func (p *Plan) until(id string) {
 	l := p.after[id]
 	l.Held, l.Until = true, p.view.Base.Through
-	for _, n := range l.Numbers() {
-		if rec, _ := l.Get(n); rec.Leaving {
+	for n, rec := range p.before[id].Ledger.All() {
+		if rec.Leaving {
 			rec.Leaving = false
 			l.Set(n, rec)
 		}
@@ -237,7 +267,6 @@ func (p *Plan) dropDead() {
 			p.Drop = append(p.Drop, m.ID)
 		}
 	}
-	slices.Sort(p.Drop)
 }
 
 // changed returns the ids whose ledgers differ, sorted. Who owns nothing need not know

@@ -70,31 +70,34 @@ func (v *View) eligible() []string {
 }
 
 // repair returns the base that the ledgers show where there is none, or one of an
-// earlier epoch than theirs: somebody deleted or overwrote it.
+// earlier epoch than theirs: somebody deleted or overwrote it. Where the epoch starts
+// stands in a ledger of the one before, if there still is any.
 func (v *View) repair() *layout.Base {
-	last, used := 0, 0
-	var latest time.Time
-	total := 0
+	last, used, total := 0, 0, 0
+	var latest, from time.Time
 	for _, m := range v.Members {
 		if m.Ledger == nil {
 			continue
 		}
 		last = max(last, m.Ledger.Epoch)
-		if m.Ledger.Len() == 0 {
-			continue
-		}
-		if m.Ledger.Epoch >= used {
+		if m.Ledger.Len() > 0 && m.Ledger.Epoch >= used {
 			used, total = m.Ledger.Epoch, m.Ledger.Total
 		}
-		if t := m.Ledger.Latest(); t.After(latest) {
-			latest = t
+		latest = later(latest, m.Ledger.Latest())
+	}
+	for _, m := range v.Members {
+		if m.Ledger != nil && m.Ledger.Epoch == used-1 {
+			from = later(from, m.Ledger.Until)
 		}
+	}
+	if from.IsZero() {
+		from = latest
 	}
 	switch {
 	case v.Base != nil && used <= v.Base.Epoch:
 		return nil
 	case total > 0:
-		return &layout.Base{Epoch: max(used, 1), To: total, Through: latest, Assigned: true}
+		return &layout.Base{Epoch: max(used, 1), To: total, Through: from, Assigned: true}
 	}
 	return &layout.Base{Epoch: last + 1, To: v.Total, Through: v.Up}
 }

@@ -1,0 +1,267 @@
+package leading
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/session"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/memory"
+	"github.com/elasticron/elasticron/strategy"
+)
+
+// A bed is a registry in a bubble of fake time, with the nodes of one job.
+type bed struct {
+	*testing.T
+	srv      *memory.Server
+	job      layout.Job
+	stranger registry.Session
+
+	mu    sync.Mutex
+	facts Facts // but for the lives, and who is eligible
+}
+
+func inBubble(t *testing.T, test func(b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{T: t, srv: memory.NewServer(memory.Config{SessionTimeout: 2 * time.Second})}
+		b.facts = Facts{Total: 6, Monitor: true, Up: time.Now(), Rule: layout.Rule{Cron: "0 0 * * * ?"}}
+		var err error
+		b.job, err = layout.New("shop", "orders")
+		require.NoError(t, err)
+		reg := b.srv.Registry("shop")
+		t.Cleanup(func() { _ = reg.Close() })
+		b.stranger, err = reg.Open(t.Context())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = b.stranger.Close(context.Background()) })
+		for _, p := range b.job.Scaffold() {
+			b.commit(registry.Create(p, nil))
+		}
+		test(b)
+	})
+}
+
+// commit is a stranger's.
+func (b *bed) commit(ops ...registry.Op) {
+	b.Helper()
+	_, err := b.stranger.Commit(b.Context(), ops...)
+	require.NoError(b, err)
+}
+
+func (b *bed) get(path string) registry.Node {
+	b.Helper()
+	nodes, err := b.stranger.Get(b.Context(), path)
+	require.NoError(b, err)
+	return nodes[0]
+}
+
+// change changes what all know.
+func (b *bed) change(f func(*Facts), members ...*member) {
+	b.mu.Lock()
+	f(&b.facts)
+	b.mu.Unlock()
+	for _, m := range members {
+		m.Look()
+	}
+}
+
+// until waits for cond, for at most a minute of fake time.
+func (b *bed) until(what string, cond func() bool) time.Duration {
+	b.Helper()
+	begun := time.Now()
+	for !cond() {
+		if time.Since(begun) > time.Minute {
+			require.FailNow(b, "still not: "+what, b.srv.Dump())
+		}
+		<-time.After(time.Millisecond)
+	}
+	return time.Since(begun)
+}
+
+// A member is a registered instance with a leader, and nothing that fires.
+type member struct {
+	*Leader
+	b   *bed
+	ses *session.Session
+	id  string
+
+	mu    sync.Mutex
+	lives map[string]bool
+	seen  []event.Event
+	waits []string
+}
+
+// A remote is a registry whose requests take a while.
+type remote struct {
+	registry.Registry
+	delay func(ops []registry.Op) time.Duration // ops are nil for reads
+}
+
+func (r remote) Open(ctx context.Context) (registry.Session, error) {
+	s, err := r.Registry.Open(ctx)
+	return &distant{s, r.delay}, err
+}
+
+type distant struct {
+	registry.Session
+	delay func(ops []registry.Op) time.Duration
+}
+
+func (s *distant) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	d := s.delay(ops)
+	<-time.After(d / 2)
+	rev, err := s.Session.Commit(ctx, ops...)
+	<-time.After(d / 2)
+	return rev, err
+}
+
+func (s *distant) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	d := s.delay(nil)
+	<-time.After(d / 2)
+	nodes, err := s.Session.Get(ctx, paths...)
+	<-time.After(d / 2)
+	return nodes, err
+}
+
+func at(d time.Duration) func([]registry.Op) time.Duration {
+	return func([]registry.Op) time.Duration { return d }
+}
+
+// join registers an instance that may lead.
+func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
+	b.Helper()
+	reg := b.srv.Registry("shop")
+	b.Cleanup(func() { _ = reg.Close() })
+	m := &member{b: b, id: id, lives: map[string]bool{}}
+	ses, err := session.Open(b.Context(), remote{reg, delay}, func(string, error) {})
+	require.NoError(b, err)
+	m.ses = ses
+	_, err = ses.Commit(b.Context(),
+		registry.CreateEphemeral(b.job.Life(id), nil), registry.CreateEphemeral(b.job.Notice(id), nil),
+		registry.Create(b.job.Ledger(id), ledger.New(0, 0).Encode()))
+	require.NoError(b, err)
+	m.Leader = New(Config{
+		Session: ses, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now, Facts: m.known,
+		Emit: m.emit, Watch: ses.Follow, Unwatch: ses.Unfollow, Waits: m.wait,
+	})
+	ses.Follow(b.job.Lives(), registry.Children, m.sawLife)
+	ses.Follow(b.job.ShardingState(), registry.Children, func(e registry.Event) {
+		if !e.Synced {
+			m.SawFlag(path.Base(e.Node.Path), e.Node.Exists())
+		}
+	})
+	ses.Follow(b.job.Leader(), registry.Self, func(e registry.Event) {
+		if !e.Synced {
+			m.SawLeader(e.Node)
+		}
+	})
+	b.Cleanup(func() { m.end() })
+	m.SetAble(true)
+	return m
+}
+
+func (m *member) end() {
+	m.Close()
+	_ = m.ses.End(errors.New("the test ends"))
+}
+
+func (m *member) sawLife(e registry.Event) {
+	if e.Synced {
+		return
+	}
+	m.mu.Lock()
+	if id := path.Base(e.Node.Path); e.Node.Exists() {
+		m.lives[id] = true
+	} else {
+		delete(m.lives, id)
+	}
+	m.mu.Unlock()
+	m.Look()
+}
+
+func (m *member) known() Facts {
+	m.b.mu.Lock()
+	f := m.b.facts
+	m.b.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range m.lives {
+		f.Lives = append(f.Lives, id)
+	}
+	slices.Sort(f.Lives)
+	lives := f.Lives
+	f.Eligible = func(id string) bool { return slices.Contains(lives, id) }
+	f.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
+		return strategy.AvgAllocation{}.Assign(strategy.Input{Job: "orders", Instances: ids, Total: total, Previous: previous})
+	}
+	return f
+}
+
+func (m *member) emit(e event.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen = append(m.seen, e)
+}
+
+func (m *member) wait(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waits = append(m.waits, what)
+}
+
+// of returns the events of one type.
+func of[E event.Event](members ...*member) []E {
+	var found []E
+	for _, m := range members {
+		m.mu.Lock()
+		for _, e := range m.seen {
+			if e, ok := e.(E); ok {
+				found = append(found, e)
+			}
+		}
+		m.mu.Unlock()
+	}
+	return found
+}
+
+// ledger is what the registry holds of an instance.
+func (b *bed) ledger(id string) *ledger.Ledger {
+	n := b.get(b.job.Ledger(id))
+	if !n.Exists() {
+		return ledger.New(0, 0)
+	}
+	l, err := ledger.Decode(n.Value)
+	require.NoError(b, err)
+	return l
+}
+
+// spread reports whether every item of the total stands in one of the ledgers.
+func (b *bed) spread(total int, ids ...string) bool {
+	owned := 0
+	for _, id := range ids {
+		l := b.ledger(id)
+		if l.Len() > 0 && l.Total != total {
+			return false
+		}
+		owned += l.Len()
+	}
+	return owned == total
+}
+
+// led reports whether one of the members leads, by all that says so.
+func (b *bed) led(members ...*member) bool {
+	leader, term := b.get(b.job.Leader()), b.get(b.job.Term())
+	return leader.Ephemeral && term.Ephemeral && layout.UnmarshalTerm(term.Value).Leader == string(leader.Value) &&
+		slices.ContainsFunc(members, func(m *member) bool { return m.id == string(leader.Value) })
+}

@@ -1,0 +1,240 @@
+package sharding
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/strategy"
+)
+
+// portable is the room of a leader on a registry with the limits that all have.
+func portable() Room {
+	limits, path := registry.PortableLimits(), 400
+	return Room{
+		Ops: limits.MaxOps - 5, Bytes: limits.MaxBytes - 8*path, MaxValue: limits.MaxValue,
+		LedgerOps: 2, LedgerBytes: 2 * path, MoveBytes: 2 * path, MoveOps: func(int) int { return 2 },
+	}
+}
+
+// A cluster is what a plan writes to, when nobody else does.
+type cluster struct {
+	*testing.T
+	view View
+	cut  map[Cut]bool
+	// value holds the ledgers that were written since the last plan.
+	value map[string][]byte
+}
+
+// settle plans and commits until nothing is left to do, and checks the size of all.
+func (c *cluster) settle(r Room) (steps int) {
+	c.Helper()
+	for range 20 {
+		c.read()
+		p := Derive(c.view)
+		before := steps
+		for s := range p.Steps(r) {
+			c.commit(r, s)
+			steps++
+		}
+		if steps == before {
+			return steps
+		}
+	}
+	c.Fatal("does not settle")
+	return 0
+}
+
+func (c *cluster) read() {
+	for i, m := range c.view.Members {
+		if value, written := c.value[m.ID]; written {
+			l, err := ledger.Decode(value)
+			require.NoError(c, err)
+			c.view.Members[i].Ledger = l
+		}
+	}
+	c.value = map[string][]byte{}
+}
+
+func (c *cluster) commit(r Room, s Step) {
+	ops, bytes := len(s.Drop), 0
+	for _, x := range s.Ledgers {
+		require.LessOrEqual(c, len(x.Value), r.MaxValue, x.ID)
+		ops += r.LedgerOps
+		bytes += len(x.Value) + r.LedgerBytes
+		for _, note := range x.Cut {
+			require.False(c, c.cut[note], note)
+			c.cut[note] = true
+		}
+	}
+	for _, mv := range s.Moves {
+		ops += r.MoveOps(mv.Item)
+		bytes += r.MoveBytes
+	}
+	if s.Base != nil {
+		c.view.Base = s.Base
+		ops++
+	}
+	require.LessOrEqual(c, ops, r.Ops)
+	require.LessOrEqual(c, bytes, r.Bytes)
+	var members []Member
+	for _, m := range c.view.Members {
+		for _, x := range s.Ledgers {
+			if x.ID == m.ID {
+				require.Equal(c, m.Version, x.Version)
+				m.Ledger, m.Version = nil, m.Version+1
+				c.value[x.ID] = x.Value
+			}
+		}
+		for _, x := range s.Drop {
+			if x.ID == m.ID {
+				require.Equal(c, m.Version, x.Version)
+				m.ID = ""
+			}
+		}
+		if m.ID != "" {
+			members = append(members, m)
+		}
+	}
+	c.view.Members = members
+}
+
+func (c *cluster) owned(id string) *ledger.Ledger {
+	for _, m := range c.view.Members {
+		if m.ID == id {
+			return m.Ledger
+		}
+	}
+	return nil
+}
+
+// own gives every item to the owner at its number modulo their count.
+func own(total int, rec func(n int) ledger.Item, ids ...string) []Member {
+	var members []Member
+	for k, id := range ids {
+		l := ledger.New(1, total)
+		for n := k; n < total; n += len(ids) {
+			l.Set(n, rec(n))
+		}
+		members = append(members, on(id, l))
+	}
+	return members
+}
+
+const longName = "10.123.124.125@-@a-web-server-with-a-rather-long-name-of-a-statefulset-12@-@lg3hz0kqz5"
+
+// delayed are records of a fixed delay: each item has its own, to the nanosecond.
+func delayed(runs bool) func(n int) ledger.Item {
+	return func(n int) ledger.Item {
+		it := ledger.Item{Through: at(n % 60).Add(time.Duration(n)*time.Millisecond + 123_456_789)}
+		if runs {
+			it.Run = it.Through.Add(5 * time.Second)
+			it.Through = it.Run
+		}
+		return it
+	}
+}
+
+// Finding 20: whatever is written fits, at the documented maxima, in mixed states.
+func TestWhatIsWrittenFits(t *testing.T) {
+	mixed := func(n int) ledger.Item {
+		it := ledger.Item{Through: at(n * 7919 % 5)}
+		switch n * 7907 % 3 {
+		case 0:
+			it.Run = it.Through
+		case 1:
+			it.Run, it.Leaving = it.Through, n%2 == 0
+		}
+		return it
+	}
+	ended := func(n int) ledger.Item { return ledger.Item{Through: at(n * 7919 % 5), Leaving: n*7907%3 == 1} }
+	for name, c := range map[string]struct {
+		total   int
+		assign  assign
+		delayed bool
+		members []Member
+		next    int // the total that is wanted
+	}{
+		"mixed, the total changes": {100_000, by(strategy.Sticky{}), false, own(100_000, mixed, "a", "b"), 99_999},
+		"ended, the total changes": {100_000, by(strategy.Sticky{}), false, own(100_000, ended, "a", "b"), 99_999},
+		"mixed, all are wanted elsewhere": {
+			100_000, by(strategy.AvgAllocation{}), false, append(own(100_000, mixed, "a", "b"), on("c", ledger.New(0, 0))), 100_000,
+		},
+		"2,000 run, and go elsewhere": {
+			2_000, by(strategy.AvgAllocation{}), true, append(own(2_000, delayed(true), longName), on("b", ledger.New(0, 0))), 2_000,
+		},
+		"2,000 have ended, and go elsewhere": {2_000, scattered, true, append(own(2_000, delayed(false), longName), on("b", ledger.New(0, 0))), 2_000},
+		"2,000 run, the total changes":       {2_000, by(strategy.Sticky{}), true, own(2_000, delayed(true), longName), 1_999},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && c.total > 2_000 {
+				t.Skip("takes seconds")
+			}
+			cl := &cluster{T: t, cut: map[Cut]bool{}, view: View{
+				Base: &layout.Base{Epoch: 1, To: c.total, Assigned: true, Through: at(0)}, Total: c.next, Monitor: true,
+				Delayed: c.delayed, Now: at(100), Up: at(0), Members: c.members, Assign: c.assign,
+			}}
+			r := portable()
+			if c.total > 2_000 {
+				r.MoveOps = func(int) int { return 1 }
+			}
+			cl.settle(r)
+			require.Empty(t, cl.cut)
+		})
+	}
+}
+
+// Finding 20: 2,000 items of a fixed delay that were all cut with their owner outgrow a
+// value with their notes. What does not fit is told by the leader; the items move all
+// the same.
+func TestNotesThatDoNotFitAreToldByTheLeader(t *testing.T) {
+	for _, finish := range []bool{false, true} {
+		t.Run(fmt.Sprint("the epoch ends: ", finish), func(t *testing.T) {
+			members := append(own(2_000, delayed(true), longName), on("b", ledger.New(0, 0)))
+			members[0].State, members[0].Eligible = Dead, false
+			cl := &cluster{T: t, cut: map[Cut]bool{}, view: View{
+				Base: &layout.Base{Epoch: 1, To: 2_000, Assigned: true, Through: at(0)}, Total: 2_000, Monitor: true,
+				Delayed: true, Now: at(100), Up: at(0), Members: members, Assign: by(strategy.Sticky{}),
+			}}
+			if finish {
+				cl.view.Base, cl.view.Total = &layout.Base{Epoch: 2, From: 2_000, To: 3, Through: at(50)}, 3
+			}
+			cl.settle(portable())
+			require.Nil(t, cl.owned(longName), "dropped")
+			l := cl.owned("b")
+			require.Equal(t, 2_000, l.Len())
+			require.NotEmpty(t, cl.cut)
+			for n, rec := range l.All() {
+				note := ledger.Note{Due: delayed(true)(n).Run.UTC(), Instance: longName}
+				told := cl.cut[Cut{Epoch: 1, Item: n, Note: note}]
+				require.NotEqual(t, told, len(rec.Told.Notes()) == 1 && rec.Told.Notes()[0] == note, "item %d: told, or noted", n)
+			}
+		})
+	}
+}
+
+// A ledger that two others would not fit a commit with loses its notes before its items.
+func TestTwoLargeLedgersShareAStep(t *testing.T) {
+	large := func(owner string) func(n int) ledger.Item {
+		return func(n int) ledger.Item {
+			it := delayed(false)(n)
+			it.Told = ledger.Told{}.With(ledger.Note{Due: it.Through, Instance: owner})
+			return it
+		}
+	}
+	members := own(2_000, large("x"), "a", "b")
+	r := portable()
+	r.Bytes = 250_000
+	cl := &cluster{T: t, cut: map[Cut]bool{}, view: View{
+		Base: &layout.Base{Epoch: 1, To: 2_000, Assigned: true, Through: at(0)}, Total: 2_000, Monitor: true,
+		Delayed: true, Now: at(100), Members: members, Assign: scattered,
+	}}
+	cl.settle(r)
+	require.Equal(t, 2_000, cl.owned("a").Len()+cl.owned("b").Len())
+	require.NotEmpty(t, cl.cut)
+}

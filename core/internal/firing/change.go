@@ -43,6 +43,9 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		if rec.Run.Equal(c.Due) {
 			rec.Run = time.Time{}
 		}
+		if in.Held && !c.delayed && c.Through.After(c.Due) {
+			c.Through, c.Skips = c.Due, nil // where the next epoch starts is being found out
+		}
 		rec.Through = later(rec.Through, c.Through, true)
 		if c.stopping && failpoint.Mutant(failpoint.BacklogDropped) {
 			rec.Through = later(rec.Through, time.Now(), true)
@@ -52,8 +55,8 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 			rec.Run, rec.Through = time.Time{}, c.Through
 		}
 	case items.Account:
-		if rec.Running() || (in.Held && in.Until.IsZero()) {
-			return false
+		if rec.Running() || (in.Held && (in.Until.IsZero() || (len(c.Skips) > 0 && c.Through.After(in.Until)))) {
+			return false // fires after Until are the next epoch's
 		}
 		rec.Through = later(rec.Through, c.Through, !c.Reset)
 	}

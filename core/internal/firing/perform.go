@@ -241,13 +241,13 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 		case items.Record:
 		case items.End:
 			f.ended(c.epoch, c.total, n, c.Due, c.took, c.err)
-			actions = append(actions, f.machine.Committed(n, now)...)
+			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 		default:
 			if c.Reset {
 				f.cfg.Emit(event.Warning{Job: f.cfg.Job.Name(), Problem: "the record of an item was ahead of the clock and is set back: " +
 					"fires between are excused; let the clocks of all instances agree"})
 			}
-			actions = append(actions, f.machine.Committed(n, now)...)
+			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 		}
 	}
 	f.tell(told)

@@ -29,17 +29,20 @@ func (d *delays) first() *item {
 
 type delayHeap []*item
 
-func (h delayHeap) Len() int { return len(h) }
-func (h delayHeap) Less(i, j int) bool {
-	if h[i].ready.Equal(h[j].ready) {
-		return h[i].number < h[j].number
+func (h *delayHeap) Len() int { return len(*h) }
+
+func (h *delayHeap) Less(i, j int) bool {
+	a, b := (*h)[i], (*h)[j]
+	if a.ready.Equal(b.ready) {
+		return a.number < b.number
 	}
-	return h[i].ready.Before(h[j].ready)
+	return a.ready.Before(b.ready)
 }
 
-func (h delayHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+func (h *delayHeap) Swap(i, j int) {
+	s := *h
+	s[i], s[j] = s[j], s[i]
+	s[i].place, s[j].place = i, j
 }
 
 func (h *delayHeap) Push(x any) {

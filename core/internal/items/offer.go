@@ -20,6 +20,10 @@ func (m *Machine) offer(it *item, now time.Time) {
 	if it.leaving || (m.held && !last) {
 		return
 	}
+	if it.unrecorded && m.set.Monitor {
+		m.catchUp(it)
+		return
+	}
 	if m.off(it) {
 		if last {
 			m.close(it, now)
@@ -37,7 +41,7 @@ func (m *Machine) offer(it *item, now time.Time) {
 	from := it.cursor
 	var skips []Skip
 	if from.Before(m.up) {
-		skips = m.skip(skips, misfire.Rule{}, event.SkipDown, from, earlier(earlier(m.up, now), upTo))
+		skips = m.skip(event.SkipDown, from, earlier(earlier(m.up, now), upTo))
 		from = lastOf(skips, from)
 	}
 	d := m.decide(misfire.Rule{Run: makeUp}, from, upTo)
@@ -59,7 +63,7 @@ func (m *Machine) offerDelayed(it *item, now time.Time) {
 	switch {
 	case m.held: // nothing is owed of a fixed delay
 		if it.told != (ledger.Told{}) {
-			m.pass(it, it.cursor, nil)
+			m.catchUp(it)
 		}
 	case it.ready.After(now):
 		m.delays.add(it)
@@ -78,6 +82,7 @@ func (m *Machine) begin(it *item, due time.Time, madeUp bool, skips []Skip) {
 		m.put(Action{Kind: Begin, Item: it.number, Due: due, Skips: skips})
 		return
 	}
+	it.unrecorded = true
 	m.tell(it, skips)
 	m.enter(it, queued)
 	m.put(Action{Kind: Run, Item: it.number, Due: due, MadeUp: madeUp})
@@ -97,9 +102,9 @@ func (m *Machine) finish(it *item, skips []Skip, now time.Time) {
 	if !m.set.Monitor && m.until.After(now) && m.until.Sub(now) <= soon {
 		return // its tick comes
 	}
-	if it.cursor.Before(m.until) || it.told != (ledger.Told{}) || len(skips) > 0 {
+	if it.cursor.Before(m.until) || it.unrecorded || it.told != (ledger.Told{}) || len(skips) > 0 {
 		m.enter(it, accounting)
-		it.cursor = later(it.cursor, m.until)
+		it.before, it.cursor = it.cursor, later(it.cursor, m.until)
 		m.put(Action{Kind: Account, Item: it.number, Through: it.cursor, Skips: skips})
 	}
 }
@@ -108,7 +113,7 @@ func (m *Machine) finish(it *item, skips []Skip, now time.Time) {
 func (m *Machine) close(it *item, now time.Time) {
 	var skips []Skip
 	if !m.set.Delayed {
-		skips = m.skip(nil, misfire.Rule{}, event.SkipDisabled, it.cursor, m.until)
+		skips = m.skip(event.SkipDisabled, it.cursor, m.until)
 	}
 	m.finish(it, skips, now)
 }
@@ -119,23 +124,32 @@ func (m *Machine) account(it *item, now time.Time) {
 		return
 	}
 	if m.set.Delayed {
+		m.delays.remove(it)
 		it.ready = later(it.ready, now)
 		return
 	}
-	if skips := m.skip(nil, misfire.Rule{}, event.SkipDisabled, it.cursor, now); len(skips) > 0 {
+	if skips := m.skip(event.SkipDisabled, it.cursor, now); len(skips) > 0 {
 		m.pass(it, lastOf(skips, it.cursor), skips)
 	}
 }
 
 // pass moves the cursor on without a run.
 func (m *Machine) pass(it *item, through time.Time, skips []Skip) {
-	it.cursor = through
+	it.before, it.cursor = it.cursor, through
 	if !m.set.Monitor && !it.recorded {
+		it.unrecorded = true
 		m.tell(it, skips)
 		return
 	}
 	m.enter(it, accounting)
 	m.put(Action{Kind: Account, Item: it.number, Through: through, Skips: skips})
+}
+
+// catchUp has the record say what the machine knows.
+func (m *Machine) catchUp(it *item) {
+	it.before = it.cursor
+	m.enter(it, accounting)
+	m.put(Action{Kind: Account, Item: it.number, Through: it.cursor})
 }
 
 func (m *Machine) tell(it *item, skips []Skip) {
@@ -144,12 +158,13 @@ func (m *Machine) tell(it *item, skips []Skip) {
 	}
 }
 
-// skip appends the fires of a stretch, all skipped for one reason.
-func (m *Machine) skip(skips []Skip, r misfire.Rule, why event.SkipReason, from, upTo time.Time) []Skip {
-	if d := m.decide(r, from, upTo); d.Skipped > 0 {
-		skips = append(skips, Skip{First: d.First, Last: d.Last, Count: d.Skipped, Reason: why})
+// skip returns the fires of a stretch, all skipped for one reason.
+func (m *Machine) skip(why event.SkipReason, from, upTo time.Time) []Skip {
+	d := m.decide(misfire.Rule{}, from, upTo)
+	if d.Skipped == 0 {
+		return nil
 	}
-	return skips
+	return []Skip{{First: d.First, Last: d.Last, Count: d.Skipped, Reason: why}}
 }
 
 // lastOf is the last fire of skips, or otherwise when there is none.
@@ -193,4 +208,46 @@ func (m *Machine) decide(r misfire.Rule, from, upTo time.Time) misfire.Decision 
 	m.memo.entries[m.memo.next] = memoEntry{rule: r, from: from, upTo: upTo, decision: d, filled: true}
 	m.memo.next = 1 - m.memo.next
 	return d
+}
+
+// missed says which schedule was changed while an item passed fires of the next one.
+type missed struct {
+	since time.Time
+	was   misfire.Fires
+}
+
+// tellMissed tells the fires of a new schedule that an item has passed under the one
+// before, all but those that both have.
+func (m *Machine) tellMissed(it *item) {
+	x := it.missed
+	it.missed = nil
+	if x == nil || m.set.Delayed || !it.cursor.After(x.since) {
+		return
+	}
+	upTo := it.cursor.Add(-1)
+	d := misfire.Decide(misfire.Rule{}, added{m.set.Fires, x.was, upTo}, x.since, upTo)
+	if d.Skipped > 0 {
+		m.tell(it, []Skip{{First: d.First, Last: d.Last, Count: d.Skipped, Reason: event.SkipSchedule}})
+	}
+}
+
+// added is a schedule without the fires of another one, up to an instant.
+type added struct {
+	misfire.Fires
+	was  misfire.Fires
+	upTo time.Time
+}
+
+// Next implements misfire.Fires.
+func (a added) Next(after time.Time) (time.Time, bool) {
+	for {
+		t, ok := a.Fires.Next(after)
+		if !ok || t.After(a.upTo) {
+			return t, ok
+		}
+		if same, ok := a.was.Next(t.Add(-1)); !ok || !same.Equal(t) {
+			return t, true
+		}
+		after = t
+	}
 }

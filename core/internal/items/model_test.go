@@ -378,7 +378,8 @@ func (w *world) check() {
 // books requires that each fire up to the cursor has one outcome, and none after it.
 func (w *world) books(n int, cursor time.Time) {
 	for _, t := range w.fires(w.start[n], cursor) {
-		if w.heard == len(w.lines) && w.fate[n][t] == "" && !t.After(w.now) {
+		atCursor := t.Equal(cursor) && len(w.lines) > 1 // it may be no fire of the schedule that the item went by
+		if w.heard == len(w.lines) && w.fate[n][t] == "" && !t.After(w.now) && !atCursor {
 			w.Fatalf("item %d: %v has no outcome, and the cursor is %v", n, t, cursor)
 		}
 	}
@@ -507,7 +508,7 @@ func (w *world) lead() {
 		w.led.Set(n, rec)
 		w.notes[n] = append(w.notes[n], note)
 		w.written = true
-	case what == "schedule" && !w.led.Held && len(w.lines) < 3:
+	case what == "schedule" && !w.led.Held && len(w.lines) < 3 && w.heard == len(w.lines):
 		was := w.lines[len(w.lines)-1]
 		w.lines = append(w.lines, misfire.Line{
 			Before: was, Since: later(later(w.now, w.led.Latest()), was.Since.Add(1)), Now: grid(time.Duration(rapid.SampledFrom([]int{3, 5, 10, 15}).Draw(w.T, "grid")) * time.Second),

@@ -224,7 +224,7 @@ func (m *Machine) tellMissed(it *item) {
 	if x == nil || m.set.Delayed || !it.cursor.After(x.since) {
 		return
 	}
-	upTo := it.cursor.Add(-1)
+	upTo := it.cursor.Add(-1) // the fire in hand is not missed
 	d := misfire.Decide(misfire.Rule{}, added{m.set.Fires, x.was, upTo}, x.since, upTo)
 	if d.Skipped > 0 {
 		m.tell(it, []Skip{{First: d.First, Last: d.Last, Count: d.Skipped, Reason: event.SkipSchedule}})

@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -291,8 +292,10 @@ func (b *bed) again(also ...registry.Op) {
 	led := b.ledger()
 	old := b.place
 	b.place = Place{Life: fmt.Sprint(lifePath, b.lives), Ledger: fmt.Sprint(ledgerPath, b.lives)}
-	ops := append(also, registry.Delete(old.Life, registry.AnyVersion), registry.Delete(old.Ledger, registry.AnyVersion),
-		registry.CreateEphemeral(b.place.Life, nil), registry.Create(b.place.Ledger, led.Encode()))
+	ops := slices.Concat(also, []registry.Op{
+		registry.Delete(old.Life, registry.AnyVersion), registry.Delete(old.Ledger, registry.AnyVersion),
+		registry.CreateEphemeral(b.place.Life, nil), registry.Create(b.place.Ledger, led.Encode()),
+	})
 	_, err := b.ses.Commit(context.Background(), ops...)
 	require.NoError(b, err)
 	b.rec.Resume(b.place, b.node(b.place.Ledger), led)

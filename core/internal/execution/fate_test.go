@@ -267,7 +267,7 @@ func TestWhatEndsTheRegistration(t *testing.T) {
 					led, err := ledger.Decode(value)
 					require.NoError(t, err)
 					place := Place{Life: "/lives/b", Ledger: "/ledgers/b"}
-					_, err = b.ses.Commit(t.Context(), registry.CreateEphemeral(place.Life, nil), registry.Create(place.Ledger, value))
+					_, err = b.ses.Commit(b.Context(), registry.CreateEphemeral(place.Life, nil), registry.Create(place.Ledger, value))
 					require.NoError(t, err)
 					b.rec.Resume(place, b.node(place.Ledger), led)
 					b.pass(time.Second)

@@ -433,7 +433,8 @@ func (w *world) step() {
 	case "own":
 		w.own()
 	case "monitor":
-		w.own() // what is taken away while nothing is recorded runs twice
+		w.hear() // what runs unrecorded under a schedule that is not in force any more is anybody's guess
+		w.own()  // what is taken away while nothing is recorded runs twice
 		s := w.set
 		s.Monitor = !s.Monitor
 		w.change(s)
@@ -508,7 +509,7 @@ func (w *world) lead() {
 		w.led.Set(n, rec)
 		w.notes[n] = append(w.notes[n], note)
 		w.written = true
-	case what == "schedule" && !w.led.Held && len(w.lines) < 3 && w.heard == len(w.lines):
+	case what == "schedule" && !w.led.Held && w.set.Monitor && len(w.lines) < 3 && w.heard == len(w.lines):
 		was := w.lines[len(w.lines)-1]
 		w.lines = append(w.lines, misfire.Line{
 			Before: was, Since: later(later(w.now, w.led.Latest()), was.Since.Add(1)), Now: grid(time.Duration(rapid.SampledFrom([]int{3, 5, 10, 15}).Draw(w.T, "grid")) * time.Second),

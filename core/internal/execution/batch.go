@@ -38,15 +38,15 @@ func (r *Recorder) next() []*entry {
 		return nil
 	}
 	room := r.cfg.Session.Limits().MaxOps - fixedOps
-	if r.lingers(room) {
+	if r.waits(room) {
 		return nil
 	}
 	var taken []*entry
 	seen := map[int]bool{}
 	var buf []registry.Op
-	for _, patient := range []bool{false, true} {
+	for c := range classes {
 		r.queue = slices.DeleteFunc(r.queue, func(e *entry) bool {
-			if e.Patient() != patient || seen[e.Item()] {
+			if e.class() != c || seen[e.Item()] {
 				seen[e.Item()] = true // those behind it wait too
 				return false
 			}
@@ -67,6 +67,20 @@ func (r *Recorder) next() []*entry {
 	return taken
 }
 
+// Classes of entries: what is urgent goes before what is patient, and what does not fit
+// goes last, so that ends can make room for it.
+const classes = 3
+
+func (e *entry) class() int {
+	switch {
+	case e.large:
+		return 2
+	case e.Patient():
+		return 1
+	}
+	return 0
+}
+
 // forgetWaiting keeps the items that are in the batch.
 func forgetWaiting(seen map[int]bool, taken []*entry) map[int]bool {
 	clear(seen)
@@ -77,16 +91,18 @@ func forgetWaiting(seen map[int]bool, taken []*entry) map[int]bool {
 }
 
 func (e *entry) ops(ops []registry.Op) []registry.Op {
+	before := len(ops)
 	ops = e.Ops(ops)
-	if e.erased {
-		ops = slices.DeleteFunc(ops, func(op registry.Op) bool { return op.Kind == registry.OpDelete })
+	if e.erased { // those of other entries stay
+		own := slices.DeleteFunc(ops[before:], func(op registry.Op) bool { return op.Kind == registry.OpDelete })
+		ops = ops[:before+len(own)]
 	}
 	return ops
 }
 
-// lingers reports whether what is queued shall wait for its neighbours: for a moment,
+// waits reports whether what is queued shall wait for its neighbours: for a moment,
 // while items run whose ends may come.
-func (r *Recorder) lingers(room int) bool {
+func (r *Recorder) waits(room int) bool {
 	if r.overdue || len(r.queue) >= room || r.led.Running() <= len(r.queue) {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/failpoint"
@@ -83,7 +84,7 @@ func (r *Recorder) shows(n registry.Node, seq int64) bool {
 func (r *Recorder) applied(b *batch, out settle.Outcome) {
 	r.mu.Lock()
 	r.version++
-	r.atMost = 0
+	r.atMost, r.alone = 0, 0
 	r.stale = r.stale || out.Doubt
 	r.mu.Unlock()
 	changes := make([]Change, len(b.entries))
@@ -162,7 +163,7 @@ func (r *Recorder) fits(b *batch) bool {
 }
 
 // split tries half of a batch that is too large. A single change that is waits until
-// others have made the ledger smaller.
+// others have made the ledger smaller, and so do those of its item that follow it.
 func (r *Recorder) split(b *batch, err error) {
 	r.revert(b)
 	if half := len(b.entries) / 2; half > 0 {
@@ -173,11 +174,21 @@ func (r *Recorder) split(b *batch, err error) {
 		return
 	}
 	r.mu.Lock()
-	r.queue = append(r.queue, b.entries...)
+	n := b.entries[0].Item()
+	b.entries[0].large = true
+	r.queue = append(b.entries, r.queue...)
+	slices.SortStableFunc(r.queue, func(a, b *entry) int { return boolInt(a.Item() == n) - boolInt(b.Item() == n) })
 	r.atMost = 0
-	if len(r.queue) == 1 {
-		r.still = time.Now().Add(again)
+	if r.alone++; r.alone >= len(r.queue) { // none fits
+		r.alone, r.still = 0, time.Now().Add(again)
 	}
 	r.mu.Unlock()
 	r.owner.Hindered(err)
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

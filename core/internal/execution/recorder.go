@@ -94,8 +94,10 @@ type Recorder struct {
 	still   time.Time
 	queue   []*entry
 	atMost  int  // changes in a commit, after one that was too large; 0 is any
+	alone   int  // changes in a row that are too large even alone
 	overdue bool // patient changes have waited long enough
 	timer   *time.Timer
+	lingers bool // timer is the end of a linger
 	gone    error
 }
 
@@ -103,6 +105,7 @@ type Recorder struct {
 type entry struct {
 	Change
 	erased bool  // its deletes found nothing
+	large  bool  // it was too large even alone: others go first
 	doubt  int64 // Seq of a commit with it whose outcome was unknown when the registration ended
 }
 
@@ -121,7 +124,7 @@ func NewRecorder(c Config, o Owner, p Place, node registry.Node) (*Recorder, err
 func (r *Recorder) begin(p Place, node registry.Node, led *ledger.Ledger) {
 	r.place, r.led, r.version, r.created = p, led, node.Version, node.Created
 	r.ctx, r.cancel = context.WithCancel(r.cfg.Context)
-	r.gone, r.stale, r.still = nil, false, time.Time{}
+	r.gone, r.still = nil, time.Time{} // stale stays: somebody may have seen a write to the new ledger already
 }
 
 // Ledger returns a copy of the ledger as it is known now.
@@ -173,7 +176,8 @@ func (r *Recorder) Suspend() {
 	}
 }
 
-// Resume goes on with the ledger of another registration, which was made of this one's.
+// Resume goes on with the ledger of another registration, which was made of this one's;
+// it keeps a copy.
 // A commit of unknown outcome was applied if the Seq that the new ledger started from is
 // its own.
 func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
@@ -189,7 +193,7 @@ func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
 		waiting = append(waiting, e)
 	}
 	r.queue = waiting
-	r.begin(p, node, led)
+	r.begin(p, node, led.Clone())
 	r.overdue = true
 	r.mu.Unlock()
 	if len(applied) > 0 {
@@ -208,7 +212,9 @@ func (r *Recorder) work() {
 		if over || ctx.Err() != nil {
 			return
 		}
-		r.adopt(ctx)
+		if !r.adopt(ctx) {
+			return
+		}
 		batch := r.next()
 		if len(batch) == 0 {
 			return
@@ -220,15 +226,23 @@ func (r *Recorder) work() {
 // wake pokes the task after a pause. The caller holds mu.
 func (r *Recorder) wake(after time.Duration, overdue bool) {
 	if r.timer != nil {
-		return
+		if r.lingers || !overdue {
+			return
+		}
+		r.timer.Stop() // of a stillness that was taken back
 	}
-	r.timer = time.AfterFunc(after, func() {
+	r.lingers = overdue
+	var timer *time.Timer
+	timer = time.AfterFunc(after, func() {
 		r.mu.Lock()
-		r.overdue = r.overdue || overdue
-		r.timer = nil
+		if r.timer == timer {
+			r.overdue = r.overdue || overdue
+			r.timer = nil
+		}
 		r.mu.Unlock()
 		r.task.Poke()
 	})
+	r.timer = timer
 }
 
 // end marks the registration as over.

@@ -10,39 +10,41 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// adopt takes over a ledger that somebody else wrote.
-func (r *Recorder) adopt(ctx context.Context) {
+// adopt takes over a ledger that somebody else wrote. It reports false when nothing may be
+// committed any more.
+func (r *Recorder) adopt(ctx context.Context) bool {
 	r.mu.Lock()
 	stale, path := r.stale, r.place.Ledger
 	r.stale = false
 	r.mu.Unlock()
 	if !stale {
-		return
+		return true
 	}
 	nodes, err := settle.Get(ctx, r.cfg.Session, r.owner.Hindered, path)
 	if err != nil {
-		return // the session, or the registration, has ended
+		return false // the session, or the registration, has ended
 	}
 	node := nodes[0]
 	r.mu.Lock()
 	known := node.Created == r.created && node.Version == r.version
 	r.mu.Unlock()
 	if known {
-		return
+		return true
 	}
 	if node.Created != r.created {
 		r.end(fmt.Errorf("execution: %s: %w", path, errForeign))
-		return
+		return false
 	}
 	led, err := ledger.Decode(node.Value)
 	if err != nil {
 		r.end(fmt.Errorf("execution: %s: %w: %w", path, errForeign, err))
-		return
+		return false
 	}
 	r.mu.Lock()
 	r.led, r.version = led, node.Version
 	r.mu.Unlock()
 	r.owner.Changed(led)
+	return true
 }
 
 // erase commits the deletes of changes whose items the ledger does not hold any more,

@@ -17,7 +17,8 @@ type change struct {
 	stopping bool
 	running  string // the path of the running node
 	instance string
-	// Of an end:
+	// Of an end; unknown: the record has no such run any more.
+	unknown      bool
 	epoch, total int
 	took         time.Duration
 	err          error
@@ -40,8 +41,12 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	case items.Record:
 		rec.Through, rec.Run = later(rec.Through, c.Due, true), c.Due
 	case items.End:
-		if rec.Run.Equal(c.Due) {
+		c.unknown = !rec.Run.Equal(c.Due)
+		if !c.unknown {
 			rec.Run = time.Time{}
+		}
+		if in.Held && !c.delayed && c.Through.After(c.Due) {
+			c.Through, c.Skips = c.Due, nil // where the next epoch starts is being found out
 		}
 		rec.Through = later(rec.Through, c.Through, true)
 		if c.stopping && failpoint.Mutant(failpoint.BacklogDropped) {
@@ -52,8 +57,8 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 			rec.Run, rec.Through = time.Time{}, c.Through
 		}
 	case items.Account:
-		if rec.Running() || (in.Held && in.Until.IsZero()) {
-			return false
+		if rec.Running() || (in.Held && (in.Until.IsZero() || (len(c.Skips) > 0 && c.Through.After(in.Until)))) {
+			return false // fires after Until are the next epoch's
 		}
 		rec.Through = later(rec.Through, c.Through, !c.Reset)
 	}

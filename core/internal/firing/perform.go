@@ -245,19 +245,20 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 			actions = append(actions, f.machine.Begun(n, c.Due, rev)...)
 		case items.Record:
 		case items.End:
-			if rev == 0 { // the item is another's by now: this end is recorded nowhere
+			if rev == 0 || c.unknown { // the item is another's by now: this end is recorded nowhere
 				f.forgetRun(c.Due)
 				f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.instance})
+				actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 				continue
 			}
 			f.ended(c.epoch, c.total, n, c.Due, c.took, c.err)
-			actions = append(actions, f.machine.Committed(n, now)...)
+			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 		default:
 			if c.Reset {
 				f.cfg.Emit(event.Warning{Job: f.cfg.Job.Name(), Problem: "the record of an item was ahead of the clock and is set back: " +
 					"fires between are excused; let the clocks of all instances agree"})
 			}
-			actions = append(actions, f.machine.Committed(n, now)...)
+			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 		}
 	}
 	f.tell(told)

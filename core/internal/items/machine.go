@@ -48,9 +48,9 @@ type Machine struct {
 	serverEnabled bool
 	stopping      bool
 	items         map[int]*item
-	strays        map[int]time.Time // runs of items that the ledger does not hold any more
+	strays        map[int]*item // items in hand that the ledger does not hold any more
 	order         []int
-	busy          int // items that are not idle
+	busy          int // items that are not idle, strays among them
 	delays        delays
 	memo          memo
 	out           []Action
@@ -77,7 +77,7 @@ type item struct {
 	cursor time.Time
 	// through is the cursor in the ledger, as it is known.
 	through time.Time
-	// before is the cursor that giving the fire in hand back restores.
+	// before is the cursor that a refusal, or giving the fire in hand back, restores.
 	before time.Time
 	due    time.Time // the fire in hand
 	ready  time.Time // with a fixed delay, when the next run is due
@@ -85,6 +85,8 @@ type item struct {
 	madeUp bool
 	// recorded: the begin in hand stands in the ledger.
 	recorded bool
+	// unrecorded: no commit says what the cursor says, since monitoring was off.
+	unrecorded bool
 	// leaving: the leader wants it back. disabled: an operator does not want it run.
 	// known: whether it is disabled has been seen.
 	leaving, disabled, known bool
@@ -92,11 +94,16 @@ type item struct {
 	skips []Skip
 	// told are the leader's notes that were told, and stand in the ledger until a commit clears them.
 	told ledger.Told
+	// missed are fires of a new schedule that the item has passed under the one before;
+	// they are told once the cursor cannot fall any more.
+	missed *missed
 }
 
 // New returns a machine that owns nothing. Servers count as enabled until Server says otherwise.
 func New(c Config) *Machine {
-	m := &Machine{set: c.Settings, up: c.Up, blocked: map[int]bool{}, serverEnabled: true, items: map[int]*item{}, strays: map[int]time.Time{}}
+	m := &Machine{
+		set: c.Settings, up: c.Up, blocked: map[int]bool{}, serverEnabled: true, items: map[int]*item{}, strays: map[int]*item{},
+	}
 	for _, n := range c.Blocked {
 		m.blocked[n] = true
 	}
@@ -138,13 +145,18 @@ func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 		if was != nil && (!another || was.phase != idle) {
 			continue
 		}
+		changed = true
+		if stray := m.strays[n]; stray != nil { // what is in hand of it goes on
+			delete(m.strays, n)
+			m.items[n] = stray
+			continue
+		}
 		it := m.adopt(n, rec, now)
 		if was != nil { // another item by the same number
 			m.delays.remove(was)
 			it.known, it.disabled = was.known, was.disabled
 		}
 		m.items[n] = it
-		changed = true
 	}
 	if changed {
 		m.order = m.order[:0]
@@ -158,20 +170,38 @@ func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 	return m.done()
 }
 
-// forget drops an item. What runs of it goes on; its end finds no item.
+// forget drops an item. What is in hand of it goes on, so that its running node, which
+// would be in the next owner's way, is removed.
 func (m *Machine) forget(it *item) {
 	if it.phase == queued {
 		m.put(Action{Kind: Drop, Item: it.number, Due: it.due})
 	}
-	if it.recorded && it.phase > beginning {
-		m.strays[it.number] = it.due
-	}
-	if it.phase == running {
-		m.blocked[it.number] = true // it may be back before its function has returned
-	}
-	m.enter(it, idle)
 	m.delays.remove(it)
 	delete(m.items, it.number)
+	if it.phase != idle {
+		it.known = false
+		m.strays[it.number] = it
+	}
+}
+
+// rest makes an item idle: nothing of it is in hand.
+func (m *Machine) rest(it *item) {
+	m.enter(it, idle)
+	if m.strays[it.number] == it {
+		delete(m.strays, it.number)
+	}
+}
+
+// inHand returns the item of which something is in hand here, owned or not; else nil.
+func (m *Machine) inHand(n int) *item {
+	it := m.items[n]
+	if it == nil {
+		it = m.strays[n]
+	}
+	if it == nil || it.phase == idle {
+		return nil
+	}
+	return it
 }
 
 // adopt makes the state of an item that is new here.
@@ -184,6 +214,7 @@ func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
 	if !m.set.Monitor && it.cursor.Before(now) {
 		it.cursor = now // without a record nobody knows what ran
 	}
+	it.unrecorded = !it.cursor.Equal(rec.Through)
 	if m.set.Delayed {
 		it.ready = earlier(rec.Through, now).Add(m.set.Delay)
 		if rec.Through.IsZero() {
@@ -206,7 +237,7 @@ func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
 	if it.phase != idle {
 		return
 	}
-	if !rec.Through.Equal(it.cursor) && (rec.Through.After(it.cursor) || (m.set.Monitor && !rec.Through.IsZero())) {
+	if !rec.Through.Equal(it.cursor) && (rec.Through.After(it.cursor) || (m.set.Monitor && !it.unrecorded && !rec.Through.IsZero())) {
 		it.cursor = rec.Through
 		it.ready = earlier(it.cursor, now).Add(m.set.Delay)
 		m.delays.remove(it)
@@ -259,11 +290,9 @@ func (m *Machine) Change(s Settings, now time.Time) []Action {
 		if scheduled && !delayed {
 			m.reschedule(it, since, was)
 		}
+		m.delays.remove(it)
 		if delayed {
 			it.ready = earlier(it.cursor, now).Add(s.Delay)
-		}
-		if !s.Delayed {
-			m.delays.remove(it)
 		}
 		if on {
 			m.record(it)
@@ -283,16 +312,14 @@ func (m *Machine) changedAt(s Settings) (time.Time, bool) {
 	return line.Since, ok && line.Since.After(was.Since)
 }
 
-// reschedule tells the fires of the new schedule that an item has passed already, going
-// by the one before. Fires of both have their outcomes.
-func (m *Machine) reschedule(it *item, since time.Time, before misfire.Fires) {
-	count := 0
-	for t, ok := m.set.Fires.Next(since); ok && !t.After(it.cursor) && count < misfire.CountLimit; t, ok = m.set.Fires.Next(t) {
-		count++
-		if same, ok := before.Next(t.Add(-1)); ok && same.Equal(t) {
-			continue
-		}
-		m.put(Action{Kind: Tell, Item: it.number, Skips: []Skip{{First: t, Last: t, Count: 1, Reason: event.SkipSchedule}}})
+// reschedule notes the fires of the new schedule that an item has passed already, busy
+// under the one before.
+func (m *Machine) reschedule(it *item, since time.Time, was misfire.Fires) {
+	if it.cursor.After(since) && it.missed == nil {
+		it.missed = &missed{since: since, was: was}
+	}
+	if it.phase == idle || it.phase == running || it.phase == ending {
+		m.tellMissed(it)
 	}
 }
 
@@ -300,11 +327,11 @@ func (m *Machine) reschedule(it *item, since time.Time, before misfire.Fires) {
 func (m *Machine) record(it *item) {
 	switch it.phase {
 	case idle:
-		m.enter(it, accounting)
-		m.put(Action{Kind: Account, Item: it.number, Through: it.cursor})
+		it.unrecorded = true
+		m.catchUp(it)
 	case queued, running:
 		if !it.recorded {
-			it.recorded = true
+			it.recorded, it.unrecorded = true, true
 			m.put(Action{Kind: Record, Item: it.number, Due: it.due})
 		}
 	}
@@ -376,7 +403,7 @@ func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action 
 	}
 	it.told, it.skips, it.through = Told(it.skips), nil, due
 	m.enter(it, queued)
-	if m.stopping {
+	if m.stopping || m.items[n] != it {
 		m.giveBack(it)
 	} else {
 		m.put(Action{Kind: Run, Item: n, Due: due, Fence: fence, MadeUp: it.madeUp})
@@ -386,7 +413,7 @@ func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action 
 
 // hand returns the item when the fire due is in hand in a phase.
 func (m *Machine) hand(n int, due time.Time, p phase) *item {
-	it := m.items[n]
+	it := m.inHand(n)
 	if it == nil || it.phase != p || !it.due.Equal(due) {
 		return nil
 	}
@@ -397,36 +424,35 @@ func (m *Machine) hand(n int, due time.Time, p phase) *item {
 // Refused says that a begin, an Account or a Record was not committed, and what the
 // record says instead.
 func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, detail string, now time.Time) []Action {
-	it := m.items[n]
+	it := m.inHand(n)
 	switch {
 	case it == nil:
 		return nil
 	case it.phase == accounting:
-		if m.set.Monitor && !rec.Through.IsZero() {
-			it.cursor = rec.Through
+	case it.phase == queued || it.phase == running:
+		if it.due.Equal(due) {
+			it.recorded = false // its record was refused: somebody else's is in the way
 		}
-		m.enter(it, idle) // offered again when the ledger lets it
-		return nil
-	case (it.phase == queued || it.phase == running) && it.due.Equal(due):
-		it.recorded = false // its record was refused: somebody else's is in the way
 		return nil
 	case it.phase != beginning || !it.due.Equal(due):
 		return nil
 	}
 	m.visited++
-	skips := it.skips
-	it.skips = nil
-	m.enter(it, idle)
-	if it.cursor = rec.Through; rec.Through.IsZero() {
-		it.cursor = it.before
+	begins, skips := it.phase == beginning, it.skips
+	it.skips, it.recorded = nil, false
+	m.rest(it)
+	if it.cursor = it.before; !it.unrecorded && !rec.Through.IsZero() {
+		it.cursor = rec.Through
 	}
-	switch why {
-	case NotOwned: // offered again when the ledger lets it
-	case Behind:
-		m.offer(it, now)
-	case Elsewhere:
+	m.tellMissed(it)
+	switch {
+	case m.items[n] != it || why == NotOwned || rec.Running(): // offered again when the ledger lets it
+	case begins && why == Elsewhere:
+		it.recorded = true
 		it.ready = now.Add(m.set.Delay)
 		m.pass(it, due, append(skips, Skip{First: due, Last: due, Count: 1, Reason: event.SkipRunningElsewhere, Detail: detail}))
+	default:
+		m.offer(it, now)
 	}
 	return m.done()
 }
@@ -435,7 +461,7 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 // is not to run any more: call Dropped then.
 func (m *Machine) Entered(n int, due time.Time) bool {
 	it := m.hand(n, due, queued)
-	if it == nil || m.stopping {
+	if it == nil || m.stopping || m.items[n] != it {
 		return false
 	}
 	m.enter(it, running)
@@ -446,19 +472,9 @@ func (m *Machine) Entered(n int, due time.Time) bool {
 func (m *Machine) Dropped(n int, due time.Time) []Action {
 	it := m.hand(n, due, queued)
 	if it == nil {
-		return m.stray(n, due)
+		return nil
 	}
 	m.giveBack(it)
-	return m.done()
-}
-
-// stray ends a run whose item the ledger does not hold any more: somebody took it out.
-// Its running node would be in the next owner's way.
-func (m *Machine) stray(n int, due time.Time) []Action {
-	if t, is := m.strays[n]; is && t.Equal(due) {
-		delete(m.strays, n)
-		m.put(Action{Kind: End, Item: n, Due: due, Through: due})
-	}
 	return m.done()
 }
 
@@ -466,7 +482,8 @@ func (m *Machine) stray(n int, due time.Time) []Action {
 func (m *Machine) giveBack(it *item) {
 	it.cursor = it.before
 	if !it.recorded {
-		m.enter(it, idle)
+		m.rest(it)
+		m.tellMissed(it)
 		return
 	}
 	m.enter(it, ending)
@@ -478,10 +495,13 @@ func (m *Machine) giveBack(it *item) {
 func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	it := m.hand(n, due, running)
 	if it == nil {
-		return m.stray(n, due)
+		return nil
 	}
+	m.tellMissed(it)
+	stray := m.items[n] != it
 	var skips []Skip
 	switch {
+	case stray:
 	case m.set.Delayed:
 		it.cursor = now
 		it.ready = now.Add(m.set.Delay)
@@ -495,23 +515,30 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Skips: skips})
 		return m.done()
 	}
-	m.enter(it, idle)
+	it.unrecorded = true
+	m.rest(it)
 	m.tell(it, skips)
-	m.offer(it, now)
+	if !stray {
+		m.offer(it, now)
+	}
 	return m.done()
 }
 
-// Committed says that an End, a GiveBack or an Account of the item is committed.
-func (m *Machine) Committed(n int, now time.Time) []Action {
-	it := m.items[n]
+// Committed says that an End, a GiveBack or an Account of the item is committed, with
+// through as its cursor: an end that met a held ledger has not moved it.
+func (m *Machine) Committed(n int, through, now time.Time) []Action {
+	it := m.inHand(n)
 	if it == nil || (it.phase != ending && it.phase != accounting) {
 		return nil
 	}
 	m.visited++
-	it.told, it.skips, it.recorded = Told(it.skips), nil, false
-	it.through = it.cursor
-	m.enter(it, idle)
-	m.offer(it, now)
+	it.told, it.skips, it.recorded, it.unrecorded = Told(it.skips), nil, false, false
+	it.cursor, it.through = through, through
+	m.rest(it)
+	m.tellMissed(it)
+	if m.items[n] == it {
+		m.offer(it, now)
+	}
 	return m.done()
 }
 
@@ -556,7 +583,8 @@ func (m *Machine) Ahead(of time.Time) []int {
 func (m *Machine) Reset(of, now time.Time) []Action {
 	for _, n := range m.Ahead(of) {
 		it := m.items[n]
-		it.cursor = now
+		it.before, it.cursor = it.cursor, now
+		m.delays.remove(it)
 		if m.set.Delayed {
 			it.ready = now.Add(m.set.Delay)
 		}

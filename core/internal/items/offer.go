@@ -20,6 +20,10 @@ func (m *Machine) offer(it *item, now time.Time) {
 	if it.leaving || (m.held && !last) {
 		return
 	}
+	if it.unrecorded && m.set.Monitor {
+		m.catchUp(it)
+		return
+	}
 	if m.off(it) {
 		if last {
 			m.close(it, now)
@@ -59,7 +63,7 @@ func (m *Machine) offerDelayed(it *item, now time.Time) {
 	switch {
 	case m.held: // nothing is owed of a fixed delay
 		if it.told != (ledger.Told{}) {
-			m.pass(it, it.cursor, nil)
+			m.catchUp(it)
 		}
 	case it.ready.After(now):
 		m.delays.add(it)
@@ -78,6 +82,7 @@ func (m *Machine) begin(it *item, due time.Time, madeUp bool, skips []Skip) {
 		m.put(Action{Kind: Begin, Item: it.number, Due: due, Skips: skips})
 		return
 	}
+	it.unrecorded = true
 	m.tell(it, skips)
 	m.enter(it, queued)
 	m.put(Action{Kind: Run, Item: it.number, Due: due, MadeUp: madeUp})
@@ -97,12 +102,13 @@ func (m *Machine) finish(it *item, skips []Skip, now time.Time) {
 	if !m.set.Monitor && m.until.After(now) && m.until.Sub(now) <= soon {
 		return // its tick comes
 	}
-	if it.through.Before(m.until) || it.told != (ledger.Told{}) || len(skips) > 0 {
+	if it.through.Before(m.until) || it.unrecorded || it.told != (ledger.Told{}) || len(skips) > 0 {
 		m.enter(it, accounting)
+		before := it.cursor
 		if it.cursor = later(it.cursor, m.until); !m.set.Monitor {
 			it.cursor = m.until
 		}
-		it.skips = skips
+		it.before, it.skips = before, skips
 		m.put(Action{Kind: Account, Item: it.number, Through: it.cursor, Skips: skips})
 	}
 }
@@ -122,6 +128,7 @@ func (m *Machine) account(it *item, now time.Time) {
 		return
 	}
 	if m.set.Delayed {
+		m.delays.remove(it)
 		it.ready = later(it.ready, now)
 		return
 	}
@@ -132,14 +139,22 @@ func (m *Machine) account(it *item, now time.Time) {
 
 // pass moves the cursor on without a run.
 func (m *Machine) pass(it *item, through time.Time, skips []Skip) {
-	it.cursor = through
+	it.before, it.cursor = it.cursor, through
 	if !m.set.Monitor && !it.recorded {
+		it.unrecorded = true
 		m.tell(it, skips)
 		return
 	}
 	m.enter(it, accounting)
 	it.skips = skips
 	m.put(Action{Kind: Account, Item: it.number, Through: through, Skips: skips})
+}
+
+// catchUp has the record say what the machine knows.
+func (m *Machine) catchUp(it *item) {
+	it.before = it.cursor
+	m.enter(it, accounting)
+	m.put(Action{Kind: Account, Item: it.number, Through: it.cursor})
 }
 
 func (m *Machine) tell(it *item, skips []Skip) {
@@ -198,4 +213,46 @@ func (m *Machine) decide(r misfire.Rule, from, upTo time.Time) misfire.Decision 
 	m.memo.entries[m.memo.next] = memoEntry{rule: r, from: from, upTo: upTo, decision: d, filled: true}
 	m.memo.next = 1 - m.memo.next
 	return d
+}
+
+// missed says which schedule was changed while an item passed fires of the next one.
+type missed struct {
+	since time.Time
+	was   misfire.Fires
+}
+
+// tellMissed tells the fires of a new schedule that an item has passed under the one
+// before, all but those that both have.
+func (m *Machine) tellMissed(it *item) {
+	x := it.missed
+	it.missed = nil
+	if x == nil || m.set.Delayed || !it.cursor.After(x.since) {
+		return
+	}
+	upTo := it.cursor.Add(-1) // the fire in hand is not missed
+	d := misfire.Decide(misfire.Rule{}, added{m.set.Fires, x.was, upTo}, x.since, upTo)
+	if d.Skipped > 0 {
+		m.tell(it, []Skip{{First: d.First, Last: d.Last, Count: d.Skipped, Reason: event.SkipSchedule}})
+	}
+}
+
+// added is a schedule without the fires of another one, up to an instant.
+type added struct {
+	misfire.Fires
+	was  misfire.Fires
+	upTo time.Time
+}
+
+// Next implements misfire.Fires.
+func (a added) Next(after time.Time) (time.Time, bool) {
+	for {
+		t, ok := a.Fires.Next(after)
+		if !ok || t.After(a.upTo) {
+			return t, ok
+		}
+		if same, ok := a.was.Next(t.Add(-1)); !ok || !same.Equal(t) {
+			return t, true
+		}
+		after = t
+	}
 }

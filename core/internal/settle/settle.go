@@ -135,8 +135,14 @@ func unknown(err error) bool {
 	if errors.Is(err, registry.ErrUncertain) {
 		return true
 	}
-	unsent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-	return !unsent && !errors.Is(err, registry.ErrUnavailable) && !errors.Is(err, registry.ErrDenied)
+	for _, unsent := range []error{
+		context.DeadlineExceeded, context.Canceled, registry.ErrUnavailable, registry.ErrDenied, registry.ErrInvalid, registry.ErrSessionLost,
+	} {
+		if errors.Is(err, unsent) {
+			return false
+		}
+	}
+	return true
 }
 
 type waiter struct {

@@ -1,0 +1,357 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core/internal/lane"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/memory"
+)
+
+const (
+	lifePath   = "/lives/a"
+	ledgerPath = "/ledgers/a"
+)
+
+func runningPath(n int) string { return fmt.Sprintf("/items/%d/running", n) }
+
+// due is the k-th fire.
+func due(k int) time.Time { return time.Date(2026, 11, 21, 5, 0, k, 0, time.UTC) }
+
+// A step is a change as package firing makes them.
+type step struct {
+	item int
+	due  time.Time
+	kind kind
+}
+
+type kind string
+
+const (
+	begin    kind = "begin"
+	end      kind = "end"
+	giveBack kind = "give back"
+	account  kind = "account"
+)
+
+func (s *step) Item() int     { return s.item }
+func (s *step) Patient() bool { return s.kind == end }
+
+func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
+	switch s.kind {
+	case begin:
+		if rec.Running() || rec.Leaving || in.Held || !s.due.After(rec.Through) {
+			return false
+		}
+		rec.Through, rec.Run = s.due, s.due
+	case end:
+		rec.Run = time.Time{}
+	case giveBack:
+		rec.Run, rec.Through = time.Time{}, s.due.Add(-1)
+	case account:
+		if rec.Running() || !s.due.After(rec.Through) {
+			return false
+		}
+		rec.Through = s.due
+	}
+	return true
+}
+
+func (s *step) Ops(ops []registry.Op) []registry.Op {
+	switch s.kind {
+	case begin:
+		return append(ops, registry.CreateEphemeral(runningPath(s.item), []byte("a")))
+	case end, giveBack:
+		return append(ops, registry.Delete(runningPath(s.item), registry.AnyVersion))
+	case account:
+	}
+	return ops
+}
+
+// An owner notes what it is told. It may be told one thing at a time.
+type owner struct {
+	t      *testing.T
+	inside atomic.Int32
+	mu     sync.Mutex
+	told
+}
+
+type told struct {
+	applied []applied
+	no      []refused
+	seen    []*ledger.Ledger
+	late    []error // Hindered
+	gone    []error
+}
+
+type applied struct {
+	steps []*step
+	rev   registry.Revision
+}
+
+type refused struct {
+	*step
+	why Refusal
+	rec ledger.Item
+}
+
+func (o *owner) enter() func() {
+	if o.inside.Add(1) != 1 {
+		o.t.Error("the owner is called while it is called")
+	}
+	o.mu.Lock()
+	return func() { o.mu.Unlock(); o.inside.Add(-1) }
+}
+
+func (o *owner) Applied(changes []Change, rev registry.Revision) {
+	defer o.enter()()
+	a := applied{rev: rev}
+	for _, c := range changes {
+		s, _ := c.(*step)
+		a.steps = append(a.steps, s)
+	}
+	o.applied = append(o.applied, a)
+}
+
+func (o *owner) Refused(c Change, why Refusal, rec ledger.Item, _ string) {
+	defer o.enter()()
+	s, _ := c.(*step)
+	o.no = append(o.no, refused{s, why, rec})
+}
+
+func (o *owner) Changed(l *ledger.Ledger) {
+	defer o.enter()()
+	o.seen = append(o.seen, l.Clone())
+}
+
+func (o *owner) Hindered(err error) {
+	defer o.enter()()
+	o.late = append(o.late, err)
+}
+
+func (o *owner) Gone(err error) {
+	defer o.enter()()
+	o.gone = append(o.gone, err)
+}
+
+// take returns what the owner was told since the last time.
+func (o *owner) take() told {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	is := o.told
+	o.told = told{}
+	return is
+}
+
+// steps are all that were applied, in their order.
+func (is told) steps() (all []*step) {
+	for _, a := range is.applied {
+		all = append(all, a.steps...)
+	}
+	return all
+}
+
+// A bed is a recorder on a server of its own, in fake time.
+type bed struct {
+	*testing.T
+	*owner
+	srv    *memory.Server
+	client *memory.Registry
+	ses    registry.Session // the recorder's
+	other  registry.Session // everybody else's
+	pool   *lane.Pool
+	rec    *Recorder
+	place  Place
+	lives  int
+}
+
+// onBed runs a test with a recorder that owns the items below total.
+func onBed(t *testing.T, total int, test func(b *bed)) {
+	t.Helper()
+	onBedOf(t, total, func(s registry.Session) registry.Session { return s }, test)
+}
+
+// onBedOf is onBed with a session that is wrapped.
+func onBedOf(t *testing.T, total int, wrap func(registry.Session) registry.Session, test func(b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, total, wrap)
+		defer b.close()
+		test(b)
+	})
+}
+
+func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Session) *bed {
+	b := &bed{T: t, owner: &owner{t: t}, srv: memory.NewServer(memory.Config{}), pool: lane.NewPool(4)}
+	b.client = b.srv.Registry("shop")
+	var err error
+	b.ses, err = b.client.Open(t.Context())
+	require.NoError(t, err)
+	b.other, err = b.srv.Registry("shop").Open(t.Context())
+	require.NoError(t, err)
+	for n := range total {
+		require.NoError(t, registry.EnsurePath(t.Context(), b.other, fmt.Sprintf("/items/%d", n)))
+	}
+	for _, p := range []string{"/lives", "/ledgers"} {
+		require.NoError(t, registry.EnsurePath(t.Context(), b.other, p))
+	}
+	led := ledger.New(1, total)
+	for n := range total {
+		led.Set(n, ledger.Item{Through: due(0)})
+	}
+	b.place = Place{Life: lifePath, Ledger: ledgerPath}
+	_, err = b.ses.Commit(t.Context(), registry.CreateEphemeral(lifePath, nil), registry.Create(ledgerPath, led.Encode()))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-b.ses.Done(); cancel() }()
+	b.rec, err = NewRecorder(Config{Session: wrap(b.ses), Context: ctx, Pool: b.pool}, b.owner, b.place, b.node(ledgerPath))
+	require.NoError(t, err)
+	b.client.ResetRequests()
+	return b
+}
+
+func (b *bed) close() {
+	b.srv.Intercept(nil)
+	_ = b.ses.Close(context.Background()) // some tests have cut it off
+	b.rec.Suspend()
+	b.pool.Close()
+	require.NoError(b, b.other.Close(context.Background()))
+	synctest.Wait()
+}
+
+// submit has one kind of change of some items committed.
+func (b *bed) submit(k kind, d time.Time, items ...int) []*step {
+	steps := make([]*step, 0, len(items))
+	changes := make([]Change, 0, len(items))
+	for _, n := range items {
+		s := &step{n, d, k}
+		steps, changes = append(steps, s), append(changes, s)
+	}
+	b.rec.Submit(changes...)
+	return steps
+}
+
+// pass lets time pass and what is under way end.
+func (b *bed) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// node reads past the recorder's client.
+func (b *bed) node(path string) registry.Node {
+	b.Helper()
+	nodes, err := b.other.Get(context.Background(), path)
+	require.NoError(b, err)
+	return nodes[0]
+}
+
+// ledger is what the registry holds.
+func (b *bed) ledger() *ledger.Ledger {
+	b.Helper()
+	l, err := ledger.Decode(b.node(b.place.Ledger).Value)
+	require.NoError(b, err)
+	return l
+}
+
+func (b *bed) item(n int) ledger.Item {
+	rec, _ := b.ledger().Get(n)
+	return rec
+}
+
+// do commits as somebody else.
+func (b *bed) do(ops ...registry.Op) {
+	b.Helper()
+	_, err := b.other.Commit(context.Background(), ops...)
+	require.NoError(b, err)
+}
+
+// rule writes the ledger as the leader does.
+func (b *bed) rule(change func(l *ledger.Ledger)) {
+	b.Helper()
+	node := b.node(b.place.Ledger)
+	l, err := ledger.Decode(node.Value)
+	require.NoError(b, err)
+	change(l)
+	b.do(registry.Set(b.place.Ledger, l.Encode(), node.Version))
+}
+
+// again registers anew, with what the registry says.
+func (b *bed) again(also ...registry.Op) {
+	b.Helper()
+	b.lives++
+	led := b.ledger()
+	old := b.place
+	b.place = Place{Life: fmt.Sprint(lifePath, b.lives), Ledger: fmt.Sprint(ledgerPath, b.lives)}
+	ops := slices.Concat(also, []registry.Op{
+		registry.Delete(old.Life, registry.AnyVersion), registry.Delete(old.Ledger, registry.AnyVersion),
+		registry.CreateEphemeral(b.place.Life, nil), registry.Create(b.place.Ledger, led.Encode()),
+	})
+	_, err := b.ses.Commit(context.Background(), ops...)
+	require.NoError(b, err)
+	b.rec.Resume(b.place, b.node(b.place.Ledger), led)
+}
+
+// fates decides on the next commits of the recorder.
+func (b *bed) fates(all ...memory.Fate) {
+	var next atomic.Int32
+	b.srv.Intercept(func(id string, _ []registry.Op) memory.Fate {
+		if id != b.ses.ID() {
+			return memory.Deliver
+		}
+		if k := int(next.Add(1)) - 1; k < len(all) {
+			return all[k]
+		}
+		return memory.Deliver
+	})
+}
+
+// hold keeps the recorder's next commit in flight until release.
+func (b *bed) hold() (release func()) {
+	gate := make(chan struct{})
+	var held atomic.Bool
+	b.srv.Intercept(func(id string, _ []registry.Op) memory.Fate {
+		if id == b.ses.ID() && !held.Swap(true) {
+			<-gate
+		}
+		return memory.Deliver
+	})
+	return func() { close(gate) }
+}
+
+// requireRequests requires that the recorder has sent so much since the last time.
+func (b *bed) requireRequests(commits, gets int) {
+	b.Helper()
+	got := b.client.Requests()
+	got.Heartbeat = 0
+	require.Equal(b, memory.Counts{Commit: commits, Get: gets}, got)
+	b.client.ResetRequests()
+}
+
+// requireAtRest requires that nothing runs, here or in the registry, and that the
+// ledger accounts for the fires through the given one.
+func (b *bed) requireAtRest(through time.Time) {
+	b.Helper()
+	for n, it := range b.ledger().All() {
+		require.True(b, it.Through.Equal(through), "item %d: %+v", n, it)
+		require.False(b, it.Running(), "item %d: %+v", n, it)
+		require.False(b, b.node(runningPath(n)).Exists())
+	}
+}
+
+func numbers(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}

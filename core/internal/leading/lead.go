@@ -47,6 +47,7 @@ func (l *Leader) lead(ctx context.Context) error {
 func (l *Leader) reshard(ctx context.Context) error {
 	begun := l.cfg.Now()
 	pause := 5 * time.Millisecond
+	begins := false // an epoch's items stand: what is above its total can go
 	for {
 		s, err := l.view(ctx)
 		if err != nil {
@@ -62,9 +63,7 @@ func (l *Leader) reshard(ctx context.Context) error {
 			if err == nil {
 				l.refused = 0
 				l.await(plan)
-				if plan.Base != nil && plan.Base.Assigned {
-					l.Tidy()
-				}
+				begins = begins || (plan.Base != nil && plan.Base.Assigned)
 			}
 			again = plan.Base != nil
 		}
@@ -78,6 +77,9 @@ func (l *Leader) reshard(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !again:
+			if begins { // the base that tidying checks has been read since
+				l.Tidy()
+			}
 			return nil
 		}
 	}
@@ -96,22 +98,20 @@ type snapshot struct {
 // listed before the lives are read: a life that is missing then is over.
 func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	job := l.cfg.Job
-	names, err := l.cfg.Session.Children(ctx, job.Ledgers())
+	ids, err := l.cfg.Session.Children(ctx, job.Ledgers())
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
 	}
 	f := l.cfg.Facts()
-	ids := names
-	for _, id := range f.Lives {
-		if !slices.Contains(names, id) {
-			ids = append(ids, id)
-		}
-	}
+	ids = append(ids, f.Members...)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
 	paths := []string{job.Term(), job.Base(), job.Schedule()}
 	fixed := len(paths)
 	for _, id := range ids {
-		paths = append(paths, job.Ledger(id), job.Life(id), job.Notice(id))
+		paths = append(paths, job.Ledger(id), job.Life(id), job.Notice(id), job.Instance(id))
 	}
+	each := (len(paths) - fixed) / max(len(ids), 1)
 	nodes, err := l.cfg.Session.Get(ctx, paths...)
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
@@ -128,8 +128,8 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 		Base: l.readBase(s.base),
 	}
 	for i, id := range ids {
-		of := nodes[fixed+3*i:]
-		if m, known := l.member(id, of[0], of[1], of[2]); known {
+		of := nodes[fixed+each*i:]
+		if m, known := l.member(id, of[0], of[1], of[2], of[3]); known {
 			m.Eligible = m.State == sharding.Alive && f.Eligible(id)
 			s.Members = append(s.Members, m)
 		}
@@ -151,7 +151,7 @@ func (l *Leader) readBase(n registry.Node) *layout.Base {
 }
 
 // member is what the nodes of one id say; false when there is nothing of it.
-func (l *Leader) member(id string, led, life, notice registry.Node) (sharding.Member, bool) {
+func (l *Leader) member(id string, led, life, notice, instance registry.Node) (sharding.Member, bool) {
 	m := sharding.Member{ID: id, Version: led.Version}
 	if life.Exists() && !life.Ephemeral {
 		l.foreign(life.Path, "lives", nil)
@@ -159,7 +159,7 @@ func (l *Leader) member(id string, led, life, notice registry.Node) (sharding.Me
 	switch {
 	case life.Ephemeral && notice.Ephemeral:
 		m.State = sharding.Alive
-	case life.Ephemeral || notice.Ephemeral:
+	case life.Ephemeral || notice.Ephemeral || instance.Ephemeral:
 		m.State = sharding.Astray
 	default:
 		m.State = sharding.Dead

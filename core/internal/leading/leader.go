@@ -25,8 +25,8 @@ type Facts struct {
 	Monitor, Delayed bool
 	// Up is since when the job has had a live instance, as this one has registered it.
 	Up time.Time
-	// Lives are the ids whose lives the watch has shown.
-	Lives []string
+	// Members are the ids of which the watches have shown a life or an instance.
+	Members []string
 	// Eligible reports whether an id may be given items.
 	Eligible func(id string) bool
 	// Assign is the sharding strategy.
@@ -318,5 +318,6 @@ func (l *Leader) abdicate(ctx context.Context, node registry.Node) error {
 	l.mu.Lock()
 	l.led = false
 	l.mu.Unlock()
+	l.work.Poke() // the leader's node may be gone already, and nobody tells that again
 	return nil
 }

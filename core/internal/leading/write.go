@@ -61,7 +61,7 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot) (done 
 			done.Moves = append(done.Moves, event.Move(mv))
 		}
 	}
-	return done, nil
+	return done, l.nudge(ctx, p, s, nil)
 }
 
 // room is what a commit of the leader may take.
@@ -113,6 +113,11 @@ func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 			ops = append(ops, registry.Delete(f, registry.AnyVersion))
 		}
 	}
+	return l.nudge(ctx, p, s, ops)
+}
+
+// nudge tells the live whose ledgers are missing, in a commit with ops.
+func (l *Leader) nudge(ctx context.Context, p *sharding.Plan, s snapshot, ops []registry.Op) error {
 	for _, id := range p.Nudge {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
 			ops = append(ops, l.notice(id))

@@ -69,6 +69,8 @@ type Member struct {
 	task  *lane.Task
 	check *alarm.Alarm // the next reconciliation
 
+	applying sync.Mutex // taken before mu
+
 	mu       sync.Mutex
 	set      settings.Settings
 	stored   registry.Node // the configuration in force
@@ -295,10 +297,19 @@ type State struct {
 	firing.State
 }
 
-// State costs no request.
+// State costs no request. Whoever has left owns nothing and knows nobody.
 func (m *Member) State() State {
 	m.mu.Lock()
 	var s State
+	if m.stage == stageLeft || m.cfg.Session.Context.Err() != nil {
+		f := m.firing
+		m.mu.Unlock()
+		if f != nil {
+			last := f.State()
+			s.LastFire, s.LastErr = last.LastFire, last.LastErr
+		}
+		return s
+	}
 	if m.id.Life != "" && m.stage >= stageRegistered {
 		s.ID = m.id.String()
 	}

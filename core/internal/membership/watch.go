@@ -2,11 +2,13 @@ package membership
 
 import (
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/core/internal/misfire"
@@ -79,13 +81,26 @@ func (m *Member) sawServer(n registry.Node) func() {
 
 // switched tells the parts whether this server may begin anything, and lead.
 func (m *Member) switched() {
-	m.mu.Lock()
-	f, begins := m.firing, m.begins()
-	m.mu.Unlock()
-	if f != nil {
-		f.SetServer(begins)
-	}
+	m.apply()
 	m.look()
+}
+
+// apply has the items go by what counts now, and returns what fires them, or nil. Its own
+// lock keeps what somebody read before from overtaking it.
+func (m *Member) apply() *firing.Firing {
+	m.applying.Lock()
+	defer m.applying.Unlock()
+	m.mu.Lock()
+	f := m.firing
+	if f == nil {
+		m.mu.Unlock()
+		return nil
+	}
+	begins, set := m.begins(), m.itemSettings()
+	m.mu.Unlock()
+	f.Configure(set)
+	f.SetServer(begins)
+	return f
 }
 
 // begins reports whether anything may begin here, by operators' wishes.
@@ -105,9 +120,10 @@ func (m *Member) sawInstance(n registry.Node) func() {
 		m.instances[id] = true
 	} else {
 		delete(m.instances, id)
-		// Ours is gone: if the life stands, somebody shut this instance down.
-		if had && m.stage >= stageRegistered && id == m.id.String() {
+		// Ours is gone, seen before or not: if the life stands, somebody shut this instance down.
+		if m.id.Life != "" && id == m.id.String() {
 			m.shutDown = true
+			return m.look
 		}
 	}
 	if had == n.Exists() {
@@ -167,12 +183,11 @@ func (m *Member) sawInForce(n registry.Node) func() {
 
 // refire puts the schedule in force, and what else the items go by.
 func (m *Member) refire() {
-	m.mu.Lock()
-	f, set := m.firing, m.itemSettings()
-	m.mu.Unlock()
-	if f != nil {
-		f.Configure(set)
-		if st := f.State(); st.Never && !set.Delayed {
+	if f := m.apply(); f != nil {
+		m.mu.Lock()
+		delayed := m.itemSettings().Delayed
+		m.mu.Unlock()
+		if st := f.State(); st.Never && !delayed {
 			m.warn("the schedule never fires again", nil)
 		}
 	}
@@ -295,8 +310,6 @@ func (m *Member) adoptConfig() {
 	if err == nil {
 		m.set = set
 	}
-	f, enabled := m.firing, m.begins()
-	items := m.itemSettings()
 	m.mu.Unlock()
 	if err != nil {
 		m.warn("the configuration in the registry is refused; the last good one stays in force", err)
@@ -308,9 +321,7 @@ func (m *Member) adoptConfig() {
 	}
 	m.cfg.Emit(event.ConfigChanged{Job: m.name(), Changes: changes})
 	m.tellSettings(set)
-	if f != nil {
-		f.Configure(items)
-		f.SetServer(enabled)
+	if m.apply() != nil {
 		m.arm(set.Reconcile)
 	}
 	m.look()
@@ -320,21 +331,22 @@ func (m *Member) adoptConfig() {
 func (m *Member) facts() leading.Facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	lives := make([]string, 0, len(m.lives))
-	for id := range m.lives {
-		lives = append(lives, id)
-	}
-	slices.Sort(lives)
+	members := slices.Collect(maps.Keys(m.lives))
 	eligible := map[string]bool{}
 	for id := range m.instances {
-		if parsed, err := layout.ParseInstanceID(id); err == nil {
-			eligible[id] = m.enabled(parsed.IP)
+		parsed, err := layout.ParseInstanceID(id)
+		if err != nil {
+			continue
+		}
+		eligible[id] = m.enabled(parsed.IP)
+		if parsed.Life != "" { // else it is a Java member's
+			members = append(members, id)
 		}
 	}
 	set := m.itemSettings()
 	s := m.set
 	f := leading.Facts{
-		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Up: m.up, Lives: lives,
+		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Up: m.up, Members: members,
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},

@@ -244,7 +244,7 @@ func (w *gatedWatcher) removes(path string) bool {
 	scope, watched := w.scopes[path]
 	if watched {
 		delete(w.scopes, path)
-		w.Watcher.Remove(path, scope)
+		w.Remove(path, scope)
 	}
 	return watched
 }

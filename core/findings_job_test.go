@@ -55,7 +55,7 @@ func TestFindingC8DisabledInTheConfigurationPausesAllMembers(t *testing.T) {
 		b.until("both say so", func() bool {
 			return strings.Contains(a.job().Disabled, "configuration") && strings.Contains(c.job().Disabled, "configuration")
 		})
-		require.Contains(b, strings.Join(problems(a), "\n"), "disabled in its configuration")
+		b.until("it is told", func() bool { return strings.Contains(strings.Join(problems(a), "\n"), "disabled in its configuration") })
 		pause(1200 * time.Millisecond)
 		ran := w.count()
 		pause(3 * time.Second)
@@ -64,7 +64,7 @@ func TestFindingC8DisabledInTheConfigurationPausesAllMembers(t *testing.T) {
 		b.until("it says so", func() bool {
 			return d.job().Phase == core.PhaseRunning && strings.Contains(d.job().Disabled, "configuration")
 		})
-		require.Contains(b, strings.Join(problems(d), "\n"), "disabled in its configuration")
+		b.until("it is told", func() bool { return strings.Contains(strings.Join(problems(d), "\n"), "disabled in its configuration") })
 		pause(1200 * time.Millisecond)
 		require.Equal(b, ran, w.count())
 		b.setConfig(a, "disabled: true", "disabled: false")

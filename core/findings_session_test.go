@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,7 +204,7 @@ func TestFinding25AThawIsNoRemovalFromOutside(t *testing.T) {
 			return !strings.Contains(e.Problem, "outside") && (e.Err == nil || !strings.Contains(e.Err.Error(), "outside"))
 		}))
 		for _, e := range of[event.SessionLost](a) {
-			require.True(b, errors.Is(e.Err, registry.ErrSessionLost))
+			require.ErrorIs(b, e.Err, registry.ErrSessionLost)
 		}
 	})
 }

@@ -51,6 +51,12 @@ func inBubble(t *testing.T, test func(b *bed)) {
 	})
 }
 
+// onMemoryInRealTime is for what a bubble cannot hold: signals.
+func onMemoryInRealTime() func(t *testing.T, ns string) registry.Registry {
+	srv := memory.NewServer(memory.Config{})
+	return func(_ *testing.T, ns string) registry.Registry { return srv.Registry(ns) }
+}
+
 var namespaces atomic.Int64
 
 func freshNamespace() string { return fmt.Sprintf("ns%d", namespaces.Add(1)) }
@@ -76,15 +82,21 @@ func (b *bed) until(what string, cond func() bool) {
 // pause is the interval of bounded polling, and fake time in a bubble.
 func pause(d time.Duration) { <-time.After(d) }
 
-// A gate is a registry whose commits a test can decide on, and which it can cut.
+// A gate is a registry whose commits a test can decide on and hold, whose watches it can
+// deny, and which it can cut.
 type gate struct {
 	registry.Registry
-	mu    sync.Mutex
-	fate  func(ops []registry.Op) fate
-	cut   atomic.Bool
-	calls atomic.Int64
-	log   []string
-	late  sync.WaitGroup
+	mu       sync.Mutex
+	fate     func(ops []registry.Op) fate
+	before   func(ops []registry.Op) // may block
+	denied   map[string]bool         // paths that nobody may watch
+	watchers []*gatedWatcher
+	sessions []*gated
+	frozen   atomic.Bool // sessions do not say that they are over
+	cut      atomic.Bool
+	calls    atomic.Int64
+	log      []string
+	late     sync.WaitGroup
 }
 
 type fate int
@@ -105,6 +117,36 @@ func (g *gate) decide(f func(ops []registry.Op) fate) {
 	g.fate = f
 }
 
+// hold has f called before each commit is sent, which waits until it returns; nil ends that.
+func (g *gate) hold(f func(ops []registry.Op)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.before = f
+}
+
+// denyWatch has the service refuse to show a path, from now on or no longer. A target
+// that is watched is removed.
+func (g *gate) denyWatch(path string, deny bool) {
+	g.mu.Lock()
+	if g.denied == nil {
+		g.denied = map[string]bool{}
+	}
+	g.denied[path] = deny
+	watchers := slices.Clone(g.watchers)
+	g.mu.Unlock()
+	for _, w := range watchers {
+		if deny && w.removes(path) {
+			w.refuse()
+		}
+	}
+}
+
+func (g *gate) deniesWatch(path string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.denied[path]
+}
+
 // Open implements registry.Registry.
 func (g *gate) Open(ctx context.Context) (registry.Session, error) {
 	if g.cut.Load() {
@@ -115,12 +157,132 @@ func (g *gate) Open(ctx context.Context) (registry.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gated{Session: s, g: g}, nil
+	gs := &gated{Session: s, g: g, lost: make(chan struct{}), done: make(chan struct{})}
+	go gs.follow()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sessions = append(g.sessions, gs)
+	return gs, nil
+}
+
+// lose makes the latest session say that it is lost, though it lives at the service.
+func (g *gate) lose() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.sessions[len(g.sessions)-1].lost)
 }
 
 type gated struct {
 	registry.Session
-	g *gate
+	g    *gate
+	lost chan struct{} // closed by the test
+	done chan struct{}
+}
+
+// follow closes done when the session is over, or shall say so.
+func (s *gated) follow() {
+	select {
+	case <-s.lost:
+	case <-s.Session.Done():
+	}
+	for s.g.frozen.Load() {
+		pause(time.Millisecond)
+	}
+	close(s.done)
+}
+
+// Done implements registry.Session.
+func (s *gated) Done() <-chan struct{} { return s.done }
+
+// Err implements registry.Session.
+func (s *gated) Err() error {
+	select {
+	case <-s.lost:
+		return fmt.Errorf("%w: by the test", registry.ErrSessionLost)
+	default:
+		return s.Session.Err()
+	}
+}
+
+// Watch implements registry.Session.
+func (s *gated) Watch(ctx context.Context) (registry.Watcher, error) {
+	inner, err := s.Session.Watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &gatedWatcher{Watcher: inner, g: s.g, scopes: map[string]registry.Scope{}}
+	s.g.mu.Lock()
+	defer s.g.mu.Unlock()
+	s.g.watchers = append(s.g.watchers, w)
+	return w, nil
+}
+
+// A gatedWatcher refuses the targets that its gate denies.
+type gatedWatcher struct {
+	registry.Watcher
+	g         *gate
+	mu        sync.Mutex
+	scopes    map[string]registry.Scope // of the targets that are watched
+	owed      int                       // refusals that Next has to tell
+	interrupt context.CancelFunc
+}
+
+// refuse has Next fail once.
+func (w *gatedWatcher) refuse() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.owed++
+	if w.interrupt != nil {
+		w.interrupt()
+	}
+}
+
+// removes reports whether the path was watched, which it is no longer.
+func (w *gatedWatcher) removes(path string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	scope, watched := w.scopes[path]
+	if watched {
+		delete(w.scopes, path)
+		w.Remove(path, scope)
+	}
+	return watched
+}
+
+// Add implements registry.Watcher.
+func (w *gatedWatcher) Add(path string, scope registry.Scope) error {
+	if w.g.deniesWatch(path) {
+		w.refuse()
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.scopes[path] = scope
+	return w.Watcher.Add(path, scope)
+}
+
+// Next implements registry.Watcher.
+func (w *gatedWatcher) Next(ctx context.Context) ([]registry.Event, error) {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.mu.Lock()
+	w.interrupt = cancel
+	if w.owed > 0 {
+		cancel()
+	}
+	w.mu.Unlock()
+	var events []registry.Event
+	err := inner.Err()
+	if err == nil {
+		events, err = w.Watcher.Next(inner)
+	}
+	if err == nil || ctx.Err() != nil || inner.Err() == nil {
+		return events, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.owed--
+	return nil, fmt.Errorf("by the test: %w", registry.ErrDenied)
 }
 
 func (s *gated) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
@@ -131,7 +293,11 @@ func (s *gated) Commit(ctx context.Context, ops ...registry.Op) (registry.Revisi
 		f = s.g.fate(ops)
 	}
 	s.g.log = append(s.g.log, fmt.Sprintf("commit of %d", len(ops)))
+	before := s.g.before
 	s.g.mu.Unlock()
+	if before != nil {
+		before(ops)
+	}
 	if s.g.cut.Load() {
 		<-ctx.Done()
 		return 0, fmt.Errorf("%w: %w", registry.ErrUncertain, ctx.Err())

@@ -60,15 +60,14 @@ func (j *job) outcome() error {
 func (s *Scheduler) stopPatiently(ctx context.Context, patience time.Duration) error {
 	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
+	again := make(chan os.Signal, 1)
+	if interrupted(ctx) { // before it is said that another one is heard
+		signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+		defer signal.Stop(again)
+	}
 	if items := s.stillRunning(); len(items) > 0 {
 		s.emit(event.Waiting{For: fmt.Sprintf("%s to end, for at most %v; a second interrupt ends them at once", strings.Join(items, ", "), patience)})
 	}
-	if !interrupted(ctx) {
-		return s.Stop(waiting)
-	}
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(again)
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(waiting) }()
 	select {

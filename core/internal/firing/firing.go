@@ -196,8 +196,8 @@ func (f *Firing) Resume(id string, p execution.Place, node registry.Node, led *l
 	f.mu.Lock()
 	f.id = id
 	f.mu.Unlock()
+	f.Changed(led) // before the recorder, whose the ledger is then, goes on with it
 	f.rec.Resume(p, node, led)
-	f.Changed(led)
 }
 
 // Close ends the alarm and the watches. Functions that run are not waited for.
@@ -280,6 +280,8 @@ func (f *Firing) sawDisabled(n int, e registry.Event) {
 	}
 	disabled, syncing := f.seen[n]
 	switch {
+	case e.Synced && !syncing && f.machine.IsKnown(n): // shown once more, as it changes
+		return
 	case e.Synced:
 		delete(f.seen, n)
 		f.perform(f.machine.Known(n, disabled, f.cfg.Now()))

@@ -69,7 +69,7 @@ func (m *Machine) offerDelayed(it *item, now time.Time) {
 		m.delays.add(it)
 	default:
 		it.before = it.cursor
-		m.begin(it, it.ready, false, nil)
+		m.begin(it, it.ready.Round(0), false, nil) // Due is an instant for everybody
 	}
 }
 

@@ -133,8 +133,9 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	paths := []string{job.Term(), job.Base(), job.Schedule()}
 	fixed := len(paths)
 	for _, id := range ids {
-		paths = append(paths, job.Ledger(id), job.Life(id), job.Notice(id))
+		paths = append(paths, job.Ledger(id), job.Life(id), job.Notice(id), job.Instance(id))
 	}
+	const each = 4
 	nodes, err := l.cfg.Session.Get(ctx, paths...)
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
@@ -142,7 +143,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	// A registration that was listed, or seen, and is gone by now may stand under another
 	// id, which was not: its owner has registered anew in between.
 	for i, id := range ids {
-		of := nodes[fixed+3*i:]
+		of := nodes[fixed+each*i:]
 		gone := !of[0].Exists() && !of[1].Exists()
 		if gone && (i < len(names) || slices.Contains(f.Lives, id)) {
 			return s, fmt.Errorf("core: ledgers: %w", errStale)
@@ -160,8 +161,8 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 		Base: l.readBase(s.base),
 	}
 	for i, id := range ids {
-		of := nodes[fixed+3*i:]
-		if m, known := l.member(id, of[0], of[1], of[2]); known {
+		of := nodes[fixed+each*i:]
+		if m, known := l.member(id, of[0], of[1], of[2], of[3]); known {
 			m.Eligible = m.State == sharding.Alive && f.Eligible(id)
 			s.Members = append(s.Members, m)
 		}
@@ -183,7 +184,7 @@ func (l *Leader) readBase(n registry.Node) *layout.Base {
 }
 
 // member is what the nodes of one id say; false when there is nothing of it.
-func (l *Leader) member(id string, led, life, notice registry.Node) (sharding.Member, bool) {
+func (l *Leader) member(id string, led, life, notice, instance registry.Node) (sharding.Member, bool) {
 	m := sharding.Member{ID: id, Version: led.Version}
 	if life.Exists() && !life.Ephemeral {
 		l.foreign(life.Path, "lives", nil)
@@ -191,7 +192,7 @@ func (l *Leader) member(id string, led, life, notice registry.Node) (sharding.Me
 	switch {
 	case life.Ephemeral && notice.Ephemeral:
 		m.State = sharding.Alive
-	case life.Ephemeral || notice.Ephemeral:
+	case life.Ephemeral || notice.Ephemeral || instance.Ephemeral:
 		m.State = sharding.Astray
 	default:
 		m.State = sharding.Dead

@@ -47,7 +47,10 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot) (done 
 	if next == nil {
 		return done, l.clear(ctx, p, s, nodes)
 	}
-	return done, w.commit(ctx, *next, true)
+	if err := w.commit(ctx, *next, true); err != nil {
+		return done, err
+	}
+	return done, l.nudge(ctx, p, w.s, nil)
 }
 
 // A writing is a plan that is being committed.
@@ -153,6 +156,11 @@ func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 			ops = append(ops, registry.Delete(f, registry.AnyVersion))
 		}
 	}
+	return l.nudge(ctx, p, s, ops)
+}
+
+// nudge tells the live whose ledgers are missing, in a commit with ops.
+func (l *Leader) nudge(ctx context.Context, p *sharding.Plan, s snapshot, ops []registry.Op) error {
 	for _, id := range p.Nudge {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
 			ops = append(ops, l.notice(id, false))

@@ -300,10 +300,19 @@ type State struct {
 	firing.State
 }
 
-// State costs no request.
+// State costs no request. Whoever has left owns nothing and knows nobody.
 func (m *Member) State() State {
 	m.mu.Lock()
 	var s State
+	if m.stage == stageLeft || m.cfg.Session.Context.Err() != nil {
+		f := m.firing
+		m.mu.Unlock()
+		if f != nil {
+			last := f.State()
+			s.LastFire, s.LastErr = last.LastFire, last.LastErr
+		}
+		return s
+	}
 	if m.id.Life != "" && m.stage >= stageRegistered {
 		s.ID = m.id.String()
 	}

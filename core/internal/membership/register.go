@@ -36,9 +36,14 @@ func (m *Member) register(ctx context.Context) error {
 	if err != nil {
 		return settings.Named(m.name(), err)
 	}
+	ops = append(ops, registry.CreateEphemeral(m.cfg.Job.Life(id.String()), m.life()))
+	m.mu.Lock()
+	leaves := m.shutDown
+	m.mu.Unlock()
+	if !leaves { // else it registers only to end what runs, and is given nothing
+		ops = append(ops, registry.CreateEphemeral(m.cfg.Job.Instance(id.String()), value))
+	}
 	ops = append(ops,
-		registry.CreateEphemeral(m.cfg.Job.Life(id.String()), m.life()),
-		registry.CreateEphemeral(m.cfg.Job.Instance(id.String()), value),
 		registry.CreateEphemeral(m.cfg.Job.Notice(id.String()), nil),
 		registry.Create(m.cfg.Job.Ledger(id.String()), led.Encode()))
 	failpoint.Hit(failpoint.BeforeRegister)
@@ -225,12 +230,12 @@ func (m *Member) open(ctx context.Context) error {
 	paused, every := m.paused, m.set.Reconcile
 	m.leader = m.newLeader(id)
 	m.mu.Unlock()
-	if paused { // Stop came meanwhile
+	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.sawNotice)
+	if paused { // Stop came meanwhile, or somebody shut the instance down
 		f.Stop()
 		return nil
 	}
 	m.putInForce()
-	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.sawNotice)
 	m.cfg.Session.Follow(m.cfg.Job.Leader(), registry.Self, m.sawLeader)
 	m.arm(every)
 	m.cfg.Host.Running(id)

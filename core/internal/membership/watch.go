@@ -2,6 +2,7 @@ package membership
 
 import (
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -118,9 +119,10 @@ func (m *Member) sawInstance(n registry.Node) func() {
 		m.instances[id] = true
 	} else {
 		delete(m.instances, id)
-		// Ours is gone: if the life stands, somebody shut this instance down.
-		if had && m.stage >= stageRegistered && id == m.id.String() {
+		// Ours is gone, seen before or not: if the life stands, somebody shut this instance down.
+		if m.id.Life != "" && id == m.id.String() {
 			m.shutDown = true
+			return m.look
 		}
 	}
 	if had == n.Exists() {
@@ -349,11 +351,7 @@ func (m *Member) adoptConfig() {
 func (m *Member) facts() leading.Facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	lives := make([]string, 0, len(m.lives))
-	for id := range m.lives {
-		lives = append(lives, id)
-	}
-	slices.Sort(lives)
+	lives := slices.Sorted(maps.Keys(m.lives))
 	eligible := map[string]bool{}
 	instances := make([]string, 0, len(m.instances))
 	for id := range m.instances {

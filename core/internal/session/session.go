@@ -51,7 +51,6 @@ type target struct {
 
 type route struct {
 	handle func(registry.Event)
-	synced bool
 }
 
 // Open opens a session and follows it. warn is told of targets that cannot be watched.
@@ -96,9 +95,6 @@ func (s *Session) follow() {
 func (s *Session) hand(e registry.Event) {
 	s.mu.Lock()
 	r := s.routes[target{e.Path, e.Scope}]
-	if r != nil && e.Synced {
-		r.synced = true
-	}
 	s.mu.Unlock()
 	if r != nil {
 		r.handle(e)
@@ -125,14 +121,12 @@ func (s *Session) denied(err error) {
 func (s *Session) addAgain() {
 	s.mu.Lock()
 	s.refused = nil
-	var missing []target
-	for t, r := range s.routes {
-		if !r.synced {
-			missing = append(missing, t)
-		}
+	targets := make([]target, 0, len(s.routes))
+	for t := range s.routes { // one that was shown before may have been refused since
+		targets = append(targets, t)
 	}
 	s.mu.Unlock()
-	for _, t := range missing {
+	for _, t := range targets {
 		_ = s.watcher.Add(t.path, t.scope) // after the end of the session nobody needs it
 	}
 }

@@ -29,7 +29,8 @@ type Plan struct {
 	Held []string
 	// Drop are the ids of dead members whose ledgers are empty after the moves.
 	Drop []string
-	// Nudge are the ids of live members whose ledgers are missing: they must be told.
+	// Nudge are the ids of members that are not dead and whose ledgers are missing: they
+	// must be told.
 	Nudge []string
 	// Lost are items that stood in no ledger though the epoch was assigned: what ran
 	// of them is not known any more.
@@ -52,10 +53,8 @@ func Derive(v View) *Plan {
 		switch {
 		case m.Ledger != nil:
 			p.after[m.ID] = m.Ledger.Clone()
-		case m.State == Alive:
+		case m.State != Dead:
 			p.Nudge = append(p.Nudge, m.ID)
-			p.missing = true
-		case m.State == Astray: // it sees by itself that it must register anew
 			p.missing = true
 		}
 	}

@@ -195,7 +195,9 @@ func TestPlans(t *testing.T) {
 			Nudge: []string{"b"},
 		}},
 		{"who is astray keeps its items", in(2), 2, to("b", "b"), []Member{astray("a", e(2, items{0: idle, 1: busy})), on("b", fresh())}, want{}},
-		{"astray without a ledger: what stands nowhere waits", in(2), 2, to("b", "b"), []Member{astray("a", nil), on("b", e(2, items{0: idle}))}, want{}},
+		{"astray without a ledger: it is asked for, and what stands nowhere waits", in(2), 2, to("b", "b"), []Member{astray("a", nil), on("b", e(2, items{0: idle}))}, want{
+			Nudge: []string{"a"},
+		}},
 		{"a hold is over", in(1), 1, to("a"), []Member{on("a", held(e(1, items{0: idle})))}, want{
 			Written: map[string]*ledger.Ledger{"a": e(1, items{0: idle})},
 		}},

@@ -15,10 +15,11 @@ type State uint8
 const (
 	// Alive: its life and its notice stand.
 	Alive State = iota
-	// Astray: one of the two was deleted from outside. Nothing of it is assigned until
-	// it has registered anew, which it does as soon as it sees that.
+	// Astray: one of the two was deleted from outside, or both while its instance's node
+	// stands. Nothing of it is assigned until it has registered anew, which it does as
+	// soon as it sees that.
 	Astray
-	// Dead: both are gone, as one session takes both at once.
+	// Dead: all are gone, as one session takes them at once.
 	Dead
 )
 

@@ -1,0 +1,254 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// Finding 4: a session that is lost here was ended at the service while its cancelled
+// functions unwound, so that others began their items before its Deadline.
+func TestFinding4ALostSessionStandsUntilItsFunctionsHaveReturned(t *testing.T) {
+	for name, unwind := range map[string]time.Duration{"soon": 120 * time.Millisecond, "late": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				var returned, cancelled atomic.Int64
+				cfg := everySecond
+				cfg.Shards = 1
+				a := b.start("a", core.JobFunc(func(ctx context.Context, _ core.Shard) error {
+					if cancelled.Load() != 0 {
+						return nil
+					}
+					<-ctx.Done()
+					cancelled.Store(time.Now().UnixNano())
+					pause(unwind)
+					returned.Store(time.Now().UnixNano())
+					return nil
+				}), cfg)
+				b.until("it runs", func() bool { return len(a.job().Running) == 1 })
+				watch := b.open(a)
+				life := b.own(a, "lives/"+a.job().Instance)
+				// It is told early that the session is lost: its Deadline is still to come.
+				deadline := a.State().Deadline
+				a.gate.lose()
+				var gone time.Time
+				b.until("the life is gone", func() bool {
+					nodes, err := watch.Get(b.Context(), life)
+					gone = time.Now()
+					return err == nil && !nodes[0].Exists()
+				})
+				require.Positive(b, cancelled.Load(), "the function was not cancelled")
+				require.True(b, time.Unix(0, cancelled.Load()).Before(deadline))
+				if at := returned.Load(); at == 0 || time.Unix(0, at).After(gone) {
+					require.False(b, gone.Before(deadline), "the session was ended %v before its Deadline while a function ran", deadline.Sub(gone))
+				}
+				if unwind < time.Second {
+					require.Less(b, gone.Sub(time.Unix(0, returned.Load())), 50*time.Millisecond, "it is ended as soon as nothing runs")
+				} else {
+					require.Less(b, gone.Sub(deadline), 50*time.Millisecond, "it is ended at its Deadline at the latest")
+				}
+			})
+		})
+	}
+}
+
+// Finding 17: functions that waited for a place began after the Deadline, when a process
+// was thawed that had been frozen meanwhile.
+func TestFinding17NothingThatWaitsForAPlaceStartsAfterTheDeadline(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 8, Concurrency: 2}
+		var started []string
+		w := newWitness()
+		a := b.prepare("a", w, cfg)
+		frozen := make(chan struct{})
+		w.hold = func(_ context.Context, s core.Shard) error {
+			// Who is frozen does not look at its context, and nobody cancels it.
+			<-frozen
+			return nil
+		}
+		require.NoError(b, a.Start(b.Context()))
+		b.until("two run, the others wait", func() bool { return len(a.job().Running) == 2 && len(a.job().Queued) == 6 })
+		a.gate.frozen.Store(true) // its session does not say that it is over, as with a thread that was not scheduled
+		deadline := a.State().Deadline
+		b.crash(a)
+		pause(time.Until(deadline) + time.Second)
+		ran := w.count()
+		close(frozen)
+		pause(100 * time.Millisecond)
+		w.mu.Lock()
+		for _, runs := range w.runs {
+			started = append(started, fmt.Sprint(runs))
+		}
+		w.mu.Unlock()
+		require.Equal(b, ran, w.count(), "%v", started)
+		a.gate.frozen.Store(false)
+	})
+}
+
+// Findings 18 and C 10: an instance that was shut down from outside came back with the next
+// session; with monitoring off it never left while an item ran; Stopped had no reason, and
+// Run returned nil.
+func TestFinding18AnInstanceThatWasShutDownStaysAway(t *testing.T) {
+	for name, monitor := range map[string]core.Monitor{"recorded": core.MonitorOn, "unrecorded": core.MonitorOff} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(b *bed) {
+				cfg := everySecond
+				cfg.Monitor = monitor
+				release := make(chan struct{})
+				w := newWitness()
+				w.hold = func(context.Context, core.Shard) error { <-release; return nil }
+				a := b.start("a", w, cfg)
+				b.until("all run", func() bool { return len(a.job().Running) == 4 })
+				id := a.job().Instance
+				b.remove(a, b.path(a, "instances/"+id))
+				pause(300 * time.Millisecond)
+				require.Equal(b, core.PhaseRunning, a.job().Phase, "it leaves when what runs has ended")
+				close(release)
+				b.until("it has left", func() bool { return a.job().Phase == core.PhaseStopped })
+				stopped := of[event.Stopped](a)
+				b.until("it is told", func() bool { stopped = of[event.Stopped](a); return len(stopped) > 0 })
+				require.Equal(b, []event.Stopped{{Job: "hello", Instance: id, Reason: event.StopShutDown}}, stopped)
+				session := a.State().Session
+				b.expire(session)
+				b.until("another session", func() bool { s := a.State().Session; return s != "" && s != session })
+				pause(2 * time.Second)
+				require.Equal(b, core.PhaseStopped, a.job().Phase)
+				names, err := b.open(a).Children(b.Context(), b.path(a, "instances"))
+				require.NoError(b, err)
+				require.Empty(b, names)
+				ran := w.count()
+				pause(1500 * time.Millisecond)
+				require.Equal(b, ran, w.count())
+			})
+		})
+	}
+}
+
+// Finding C 10, of Run.
+func TestFindingC10RunReturnsThatTheInstanceWasShutDown(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		in := &instance{gate: b.registry()}
+		id := make(chan string, 1)
+		done := make(chan error, 1)
+		go func() {
+			done <- core.Run(b.Context(), in.gate, newWitness(), everySecond, core.WithIP("127.0.0.1"), core.WithListener(func(e event.Event) {
+				if e, ok := e.(event.Started); ok {
+					id <- e.Instance
+				}
+			}))
+		}()
+		ses, err := in.gate.Registry.Open(b.Context())
+		require.NoError(b, err)
+		_, err = ses.Commit(b.Context(), registry.Delete("/"+b.ns+"/hello/instances/"+<-id, registry.AnyVersion))
+		require.NoError(b, err)
+		require.ErrorIs(b, <-done, core.ErrShutDown)
+		require.NoError(b, ses.Close(b.Context()))
+	})
+}
+
+// Finding 25: after Start had failed with ErrDenied the scheduler went on logging in.
+func TestFinding25AStartThatIsDeniedEndsTheScheduler(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		reg := &denier{Registry: b.client(b.T, b.ns)}
+		s := core.New(reg, core.WithLogger(nil))
+		require.NoError(b, s.Add(newWitness(), everySecond))
+		err := s.Start(b.Context())
+		require.ErrorIs(b, err, registry.ErrDenied)
+		<-s.Done()
+		asked := reg.asked.Load()
+		pause(5 * time.Minute)
+		require.Equal(b, asked, reg.asked.Load())
+		require.LessOrEqual(b, asked, int64(2))
+		require.ErrorIs(b, s.Start(b.Context()), core.ErrStopped)
+		require.NoError(b, reg.Close())
+	})
+}
+
+// A denier lets nobody in.
+type denier struct {
+	registry.Registry
+	asked atomic.Int64
+}
+
+// Open implements registry.Registry.
+func (d *denier) Open(context.Context) (registry.Session, error) {
+	d.asked.Add(1)
+	return nil, fmt.Errorf("by the test: %w", registry.ErrDenied)
+}
+
+// Finding 25: an instance that was thawed after its session had expired said that its
+// registration was removed from outside.
+func TestFinding25AThawIsNoRemovalFromOutside(t *testing.T) {
+	onEach(t, func(b *bed) {
+		w := newWitness()
+		a := b.start("a", w, everySecond)
+		for range 5 {
+			b.until("it fires", func() bool { return settled(4, a) && len(a.State().Session) > 0 })
+			session := a.State().Session
+			ran := w.count()
+			b.expire(session)
+			b.until("it is back", func() bool { s := a.State().Session; return s != "" && s != session && w.count() >= ran+8 })
+		}
+		require.Len(b, of[event.SessionLost](a), 5)
+		require.Empty(b, slices.DeleteFunc(of[event.Warning](a), func(e event.Warning) bool {
+			return !strings.Contains(e.Problem, "outside") && (e.Err == nil || !strings.Contains(e.Err.Error(), "outside"))
+		}))
+		for _, e := range of[event.SessionLost](a) {
+			require.ErrorIs(b, e.Err, registry.ErrSessionLost)
+		}
+	})
+}
+
+// Finding 25: a job of which everything is disabled cost a commit at each fire.
+func TestFinding25WhatIsWhollyDisabledCostsNoCommit(t *testing.T) {
+	for name, below := range map[string][]string{
+		"items": {"sharding/0/disabled", "sharding/1/disabled", "sharding/2/disabled", "sharding/3/disabled"},
+		"job":   nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(b *bed) {
+				w := newWitness()
+				a := b.start("a", w, everySecond)
+				b.until("it fires", func() bool { return settled(4, a) && w.count() >= 4 })
+				for _, p := range below {
+					b.set(a, b.path(a, p), "")
+				}
+				if below == nil {
+					b.setConfig(a, "disabled: false", "disabled: true")
+				}
+				b.until("it is seen", func() bool {
+					return len(a.job().DisabledItems) == len(below) && (below != nil || a.job().Disabled != "")
+				})
+				pause(1100 * time.Millisecond) // what ran has ended
+				calls, ran := a.gate.calls.Load(), w.count()
+				pause(4 * time.Second)
+				require.Equal(b, calls, a.gate.calls.Load())
+				require.Equal(b, ran, w.count())
+				from := w.last()
+				for _, p := range below {
+					b.remove(a, b.path(a, p))
+				}
+				if below == nil {
+					b.setConfig(a, "disabled: true", "disabled: false")
+				}
+				b.until("it fires again", func() bool { return w.count() >= ran+16 })
+				end := w.last().Add(-2 * time.Second)
+				a.stop(b)
+				h := b.history(w, a)
+				require.Empty(b, h.open(1, 4, from, end))
+				require.Empty(b, h.wrong())
+				require.GreaterOrEqual(b, skips(a, event.SkipDisabled)[0].Count, 3, "in bulk")
+			})
+		})
+	}
+}

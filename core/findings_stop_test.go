@@ -1,0 +1,153 @@
+package core_test
+
+import (
+	"context"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// Finding 3: Stop dropped what the instance still owed, and recorded it as done.
+func TestFinding3WhatIsOwedAtStopIsMadeUpByTheNextOwner(t *testing.T) {
+	onEach(t, func(b *bed) {
+		w := newWitness()
+		a := b.start("a", w, everySecond)
+		b.until("it fires", func() bool { return settled(4, a) && w.count() >= 8 })
+		from := w.first()
+		a.gate.decide(func([]registry.Op) fate { return requestLost }) // nothing begins: there is a backlog
+		pause(4 * time.Second)
+		w.holds(func(context.Context, core.Shard) error { pause(400 * time.Millisecond); return nil })
+		before := w.count()
+		a.gate.decide(nil)
+		b.until("it makes up", func() bool { return w.count() >= before+4 })
+		d := b.start("d", w, everySecond) // there is always one that is up
+		a.stop(b)
+		w.holds(nil)
+		b.until("the next owner has", func() bool { return settled(4, d) && w.count() >= before+32 })
+		end := w.last().Add(-2 * time.Second)
+		d.stop(b)
+		h := b.history(w, a, d)
+		require.Empty(b, h.skipped, "of a backlog that is not too long nothing is skipped")
+		require.Empty(b, h.open(1, 4, from, end))
+		require.Empty(b, h.wrong())
+		require.Empty(b, w.doubled())
+	})
+}
+
+// Finding 12: after Stop's context had ended, runs that waited for a place were recorded as
+// failed though their functions were never called, and nobody made them up.
+func TestFinding12WhatWaitsForAPlaceAtStopIsGivenBack(t *testing.T) {
+	for name, patience := range map[string]time.Duration{"past its context": 200 * time.Millisecond, "in time": 10 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(b *bed) {
+				cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 6, Concurrency: 2}
+				w := newWitness()
+				w.hold = func(ctx context.Context, _ core.Shard) error {
+					select {
+					case <-ctx.Done():
+					case <-time.After(1500 * time.Millisecond):
+					}
+					return nil
+				}
+				a := b.start("a", w, cfg)
+				b.until("two run, the others wait", func() bool { return len(a.job().Running) == 2 && len(a.job().Queued) == 4 })
+				first, ran := w.first(), w.count()
+				d := b.start("d", w, cfg)
+				ctx, cancel := context.WithTimeout(b.Context(), patience)
+				defer cancel()
+				require.NoError(b, a.Stop(ctx))
+				for _, e := range of[event.ItemEnded](a) {
+					require.NoError(b, e.Err)
+				}
+				require.Len(b, of[event.ItemEnded](a), ran, "what was not called has not ended")
+				w.holds(nil)
+				b.until("the next owner fires", func() bool { return settled(6, d) && w.count() >= ran+18 })
+				end := w.last().Add(-2 * time.Second)
+				d.stop(b)
+				h := b.history(w, a, d)
+				for n := range 6 {
+					ran := w.times(func(s core.Shard) bool { return s.Item == n })
+					require.True(b, ran[0].Equal(first), "item %d: the fire that was given back ran %v", n, ran[0])
+				}
+				require.Empty(b, h.open(1, 6, first, end))
+				require.Empty(b, h.wrong())
+				require.Empty(b, w.doubled())
+			})
+		})
+	}
+}
+
+// Finding C 17: Run waited for ten seconds and did not say for what.
+func TestFindingC17RunSaysWhatItWaitsFor(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		ctx, cancel := context.WithCancel(b.Context())
+		var told []string
+		work := core.JobFunc(func(ctx context.Context, _ core.Shard) error {
+			cancel()
+			pause(2 * time.Second)
+			return context.Cause(ctx)
+		})
+		cfg := everySecond
+		cfg.Shards = 1
+		err := core.Run(ctx, b.registry(), work, cfg, core.WithIP("127.0.0.1"), core.WithRunPatience(5*time.Second),
+			core.WithListener(func(e event.Event) {
+				if e, ok := e.(event.Waiting); ok && e.Job == "" {
+					told = append(told, e.For)
+				}
+			}))
+		require.NoError(b, err)
+		require.Equal(b, []string{"hello/0 to end, for at most 5s; a second interrupt ends them at once"}, told)
+	})
+}
+
+// Finding C 18: a second interrupt did nothing. The signals are this process's own.
+func TestFindingC18ASecondInterruptEndsRunAtOnce(t *testing.T) {
+	b := &bed{T: t, ns: freshNamespace(), client: onMemoryInRealTime()}
+	ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM)
+	defer stop()
+	var asked atomic.Bool
+	causes := make(chan error, 8)
+	work := core.JobFunc(func(ctx context.Context, _ core.Shard) error {
+		if asked.CompareAndSwap(false, true) {
+			interrupt(t)
+		}
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return nil
+	})
+	cfg := everySecond
+	cfg.Shards = 1
+	done := make(chan error, 1)
+	begun := time.Now()
+	go func() {
+		done <- core.Run(ctx, b.registry(), work, cfg, core.WithIP("127.0.0.1"), core.WithRunPatience(time.Hour),
+			core.WithLogger(nil), core.WithListener(func(e event.Event) {
+				if e, ok := e.(event.Waiting); ok && e.Job == "" {
+					interrupt(t)
+				}
+			}))
+	}()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(30 * time.Second):
+		require.FailNow(t, "a second interrupt ended nothing")
+	}
+	require.ErrorIs(t, <-causes, core.ErrStopped)
+	require.Less(t, time.Since(begun), 30*time.Second)
+}
+
+func interrupt(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
+		t.Error(err) // it is called by other goroutines
+	}
+}

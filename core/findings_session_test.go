@@ -139,11 +139,18 @@ func TestFindingC10RunReturnsThatTheInstanceWasShutDown(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		in := &instance{gate: b.registry()}
 		id := make(chan string, 1)
+		var own string // of the listener
 		done := make(chan error, 1)
 		go func() {
 			done <- core.Run(b.Context(), in.gate, newWitness(), everySecond, core.WithIP("127.0.0.1"), core.WithListener(func(e event.Event) {
-				if e, ok := e.(event.Started); ok {
-					id <- e.Instance
+				switch e := e.(type) {
+				case event.Started:
+					own = e.Instance
+				case event.FireBegun: // it has seen itself: it was given items
+					select {
+					case id <- own:
+					default:
+					}
 				}
 			}))
 		}()

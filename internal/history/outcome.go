@@ -81,10 +81,12 @@ func one(items []int) int {
 func (c *checker) judgeFire(j *job, k Key, f *fire) {
 	at := f.first()
 	c.judgeTwice(j, k, f)
-	if len(f.skipped) > 0 && len(f.runs) > 0 {
+	// A run without a record tells others nothing: they may skip its fire.
+	known := !slices.ContainsFunc(f.runs, func(n *run) bool { return n.entered.Fence == 0 })
+	if len(f.skipped) > 0 && len(f.runs) > 0 && known {
 		c.blame(Outcome, k, max(f.runs[0].entered.At, f.skipped[0].At), "entered, and told as skipped: %s", f.skipped[0].Reason)
 	}
-	if len(f.skipped) > 0 && len(f.ended) > 0 {
+	if len(f.skipped) > 0 && len(f.ended) > 0 && known {
 		c.blame(Outcome, k, at, "told as ended and as skipped: %s", f.skipped[0].Reason)
 	}
 	if len(f.skipped) > 0 && len(f.cuts) > 0 {

@@ -148,6 +148,7 @@ func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 		changed = true
 		if stray := m.strays[n]; stray != nil { // what is in hand of it goes on
 			delete(m.strays, n)
+			stray.back(rec, m.set.Monitor, now)
 			m.items[n] = stray
 			continue
 		}
@@ -182,6 +183,18 @@ func (m *Machine) forget(it *item) {
 		it.known = false
 		m.strays[it.number] = it
 	}
+}
+
+// back makes a stray an item again. What came due while it was away is no overrun of the
+// run in hand: others may have run it.
+func (it *item) back(rec ledger.Item, recorded bool, now time.Time) {
+	it.madeUp = true
+	if recorded && !rec.Through.IsZero() {
+		it.cursor = rec.Through
+	} else {
+		it.cursor = later(it.cursor, now)
+	}
+	it.before = it.cursor
 }
 
 // rest makes an item idle: nothing of it is in hand.

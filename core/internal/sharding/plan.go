@@ -232,6 +232,9 @@ func (p *Plan) bequeath(n int, rec ledger.Item, from Member, to string) {
 	l.Set(n, rec)
 	p.after[from.ID].Delete(n)
 	p.Moves = append(p.Moves, Move{Item: n, From: from.ID, To: to})
+	if !slices.Contains(p.Held, to) {
+		p.Held = append(p.Held, to)
+	}
 }
 
 func (p *Plan) owes(l *ledger.Ledger) bool {

@@ -327,7 +327,7 @@ func TestEnds(t *testing.T) {
 		{"the dead leave what they owe, with notes, to all in turn", in, 2, nil, []Member{
 			dead("a", held(e1(items{0: busy, 1: idle, 2: leaving}))), on("b", led(0, 0, nil)), on("c", led(2, 2, nil)), off("d", led(0, 0, nil)),
 		}, want{
-			Moves: []Move{{0, "a", "b"}, {1, "a", "c"}, {2, "a", "b"}}, Drop: []string{"a"},
+			Moves: []Move{{0, "a", "b"}, {1, "a", "c"}, {2, "a", "b"}}, Drop: []string{"a"}, Held: []string{"b", "c"},
 			Written: map[string]*ledger.Ledger{"a": nil, "b": until(e1(items{0: noted("a"), 2: idle}), 9), "c": until(e1(items{1: idle}), 9)},
 		}},
 		{"to somebody who owes of it as well", in, 2, nil, []Member{dead("a", e1(items{0: idle})), on("b", held(e1(items{1: busy})))}, want{

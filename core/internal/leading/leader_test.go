@@ -75,7 +75,7 @@ func TestStrangersAtTheLeadersNodes(t *testing.T) {
 			b.commit(registry.CreateEphemeral(term, []byte("x 7")))
 		},
 		"a term stays of a stranger that names the leader": func(b *bed, leader, term string) {
-			value := append(b.get(leader).Value, " 7"...)
+			value := []byte(string(b.get(leader).Value) + " 7")
 			b.commit(registry.Delete(leader, anyVersion), registry.Delete(term, anyVersion))
 			b.commit(registry.CreateEphemeral(term, value))
 		},

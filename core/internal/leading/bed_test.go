@@ -203,7 +203,8 @@ func (m *member) known() Facts {
 	lives := f.Lives
 	f.Eligible = func(id string) bool { return slices.Contains(lives, id) }
 	f.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
-		return strategy.AvgAllocation{}.Assign(strategy.Input{Job: "orders", Instances: ids, Total: total, Previous: previous})
+		in := strategy.Input{Job: "orders", Instances: ids, Total: total, Previous: previous}
+		return strategy.AvgAllocation{}.Assign(in)
 	}
 	return f
 }

@@ -57,8 +57,10 @@ func TestStrangersAtTheLeadersNodes(t *testing.T) {
 		"the term is overwritten with the same name": func(b *bed, leader, term string) {
 			b.commit(registry.Set(term, append(b.get(leader).Value, " 99"...), anyVersion))
 		},
-		"the leader is deleted":     func(b *bed, leader, _ string) { b.commit(registry.Delete(leader, anyVersion)) },
-		"the leader is overwritten": func(b *bed, leader, _ string) { b.commit(registry.Set(leader, []byte("x"), anyVersion)) },
+		"the leader is deleted": func(b *bed, leader, _ string) { b.commit(registry.Delete(leader, anyVersion)) },
+		"the leader is overwritten": func(b *bed, leader, _ string) {
+			b.commit(registry.Set(leader, []byte("x"), anyVersion))
+		},
 		"the leader is made persistent": func(b *bed, leader, _ string) {
 			b.commit(registry.Delete(leader, anyVersion))
 			b.commit(registry.Create(leader, []byte("x")))
@@ -75,7 +77,7 @@ func TestStrangersAtTheLeadersNodes(t *testing.T) {
 			b.commit(registry.CreateEphemeral(term, []byte("x 7")))
 		},
 		"a term stays of a stranger that names the leader": func(b *bed, leader, term string) {
-			value := append(b.get(leader).Value, " 7"...)
+			value := []byte(string(b.get(leader).Value) + " 7")
 			b.commit(registry.Delete(leader, anyVersion), registry.Delete(term, anyVersion))
 			b.commit(registry.CreateEphemeral(term, value))
 		},
@@ -93,7 +95,9 @@ func TestStrangersAtTheLeadersNodes(t *testing.T) {
 						b.until("led again", func() bool { return b.led(members...) })
 					}
 					b.change(func(f *Facts) { f.Total = 7 }, members...)
-					b.until("spread again", func() bool { return b.led(members...) && b.finish(members...) && b.spread(7, ids(members...)...) })
+					b.until("spread again", func() bool {
+						return b.led(members...) && b.finish(members...) && b.spread(7, ids(members...)...)
+					})
 				})
 			})
 		}

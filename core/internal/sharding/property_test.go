@@ -27,7 +27,7 @@ func cost(item int) int { return 1 + item%2 }
 func drawRoom(t *rapid.T) Room {
 	return Room{
 		Ops: rapid.IntRange(7, 20).Draw(t, "ops"), Bytes: rapid.IntRange(2_500, 9_000).Draw(t, "bytes"),
-		MaxValue:  rapid.SampledFrom([]int{700, 1_000, 256 << 10}).Draw(t, "maxValue"),
+		MaxValue:  rapid.SampledFrom([]int{200, 500, 256 << 10}).Draw(t, "maxValue"),
 		LedgerOps: 2, LedgerBytes: 30, MoveOps: cost, MoveBytes: 30, Single: rapid.Bool().Draw(t, "single"),
 	}
 }
@@ -69,10 +69,12 @@ func (w *world) checkSize(r Room, s Step) {
 	notes := false
 	for _, x := range s.Ledgers {
 		bytes += len(x.Value)
+		noted := false
 		for _, rec := range x.ledger().All() {
-			notes = notes || rec.Told != ledger.Told{}
+			noted = noted || rec.Told != ledger.Told{}
 		}
-		if len(x.Value) > r.MaxValue && notes {
+		notes = notes || noted
+		if len(x.Value) > r.MaxValue && noted {
 			w.Fatalf("a ledger of %d bytes holds notes, %d fit:\n%s", len(x.Value), r.MaxValue, x.Value)
 		}
 		if w.members[x.ID].State != Dead {
@@ -143,6 +145,11 @@ func (w *world) setBase(b layout.Base) {
 		for id, m := range w.members {
 			if l := m.ledger(); m.State != Dead && l.Len() > 0 && !l.Held {
 				w.Fatalf("epoch %d while %s is not held", b.Epoch, id)
+			}
+		}
+		for n := range w.base.To {
+			if f := w.floor[itemOf{w.base.Epoch, n}]; f.After(b.Through) {
+				w.Fatalf("item %d of epoch %d has had %v, and the next starts at %v", n, w.base.Epoch, f, b.Through)
 			}
 		}
 	}

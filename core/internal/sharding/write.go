@@ -28,6 +28,7 @@ type writer struct {
 	version map[string]registry.Version
 	omitted map[string]bool     // ledgers whose notes did not fit
 	notes   map[ledger.Told]int // their sizes
+	length  map[string]int      // of the values as they stand, as far as they are known
 
 	// Of the step that is being made:
 	size   map[string]int // at most, of the ledgers that it writes
@@ -48,7 +49,7 @@ func newWriter(p *Plan, r Room, yield func(Step) bool) *writer {
 	w := &writer{
 		plan: p, room: r, yield: yield, now: map[string]*ledger.Ledger{}, copied: map[string]bool{},
 		version: map[string]registry.Version{}, omitted: map[string]bool{}, notes: map[ledger.Told]int{},
-		size: map[string]int{}, groups: map[group]bool{},
+		length: map[string]int{}, size: map[string]int{}, groups: map[group]bool{},
 	}
 	for id, m := range p.before {
 		if m.Ledger != nil {
@@ -121,12 +122,22 @@ func (w *writer) touch(id string) {
 	if w.dirty(id) {
 		return
 	}
-	size := len(w.now[id].Encode())
+	size := w.valueBytes(id)
 	w.need(w.room.LedgerOps, size+w.room.LedgerBytes)
 	if w.room.Single && !w.spare(id) {
 		w.flush()
 	}
 	w.mark(id, size)
+}
+
+// valueBytes is the length of the value of a ledger that the step does not write yet.
+func (w *writer) valueBytes(id string) int {
+	size, known := w.length[id]
+	if !known {
+		size = len(w.now[id].Encode())
+		w.length[id] = size
+	}
+	return size
 }
 
 // mark makes the ledger part of the step.
@@ -161,7 +172,7 @@ func (w *writer) touches(m Move) map[string]int {
 			continue
 		}
 		if _, holds := l.Get(m.Item); id == m.To || holds {
-			sizes[id] = len(l.Encode())
+			sizes[id] = w.valueBytes(id)
 		}
 	}
 	return sizes
@@ -287,6 +298,7 @@ func (w *writer) writes() []Write {
 			w.omit(&writes[i])
 			bytes += len(writes[i].Value)
 		}
+		w.length[writes[i].ID] = len(writes[i].Value)
 	}
 	return writes
 }

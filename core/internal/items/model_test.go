@@ -492,6 +492,9 @@ func (w *world) lead() {
 	case what == "until" && w.led.Held && w.led.Until.IsZero():
 		w.own() // all have seen that they are held
 		w.led.Until = w.led.Latest()
+		for _, rec := range w.away { // they stand in other ledgers
+			w.led.Until = later(w.led.Until, rec.Through)
+		}
 		if !w.set.Monitor {
 			w.led.Until = later(w.led.Until, w.now.Add(2*time.Second))
 		}

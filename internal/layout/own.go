@@ -165,7 +165,8 @@ func unmarshalOwn(what string, value []byte, into any, instants ...*time.Time) e
 	}
 	for _, t := range instants {
 		if *t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
-			return &field.Error{Field: what, Problem: fmt.Sprintf("holds an instant of the year %d, which is not ours", t.Year())}
+			return &field.Error{Field: what, Problem: fmt.Sprintf("holds an instant of the year %d, which is not ours",
+				t.Year())}
 		}
 	}
 	return nil

@@ -19,14 +19,17 @@ var ownInstants = rapid.OneOf(
 		time.Unix(0, 1), time.Date(2026, 11, 21, 5, 0, 0, 7, time.FixedZone("east", 19_800)), time.Now(),
 		time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC),
 	}),
-	rapid.Map(rapid.Int64Range(-62_135_596_800, 253_402_300_799), func(s int64) time.Time { return time.Unix(s, s&0xfffff) }),
+	rapid.Map(rapid.Int64Range(-62_135_596_800, 253_402_300_799),
+		func(s int64) time.Time { return time.Unix(s, s&0xfffff) }),
 )
 
 var (
 	rules = rapid.Custom(func(t *rapid.T) Rule {
 		return Rule{
-			Cron: rapid.StringN(1, 20, -1).Draw(t, "cron"), Zone: rapid.SampledFrom([]string{"", "UTC", "GMT+8"}).Draw(t, "zone"),
-			Gap: rapid.SampledFrom([]string{"", "skip"}).Draw(t, "gap"), Overlap: rapid.SampledFrom([]string{"", "both"}).Draw(t, "overlap"),
+			Cron:    rapid.StringN(1, 20, -1).Draw(t, "cron"),
+			Zone:    rapid.SampledFrom([]string{"", "UTC", "GMT+8"}).Draw(t, "zone"),
+			Gap:     rapid.SampledFrom([]string{"", "skip"}).Draw(t, "gap"),
+			Overlap: rapid.SampledFrom([]string{"", "both"}).Draw(t, "overlap"),
 		}
 	})
 	words = rapid.StringMatching(`[0-9a-z.@-]{0,30}`)
@@ -44,12 +47,14 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 		l, err := UnmarshalLife(MarshalLife(life))
 		check(t, life, l, err)
 		base := Base{
-			rapid.IntRange(1, 1<<40).Draw(t, "epoch"), rapid.IntRange(0, 99).Draw(t, "from"), rapid.IntRange(1, 1<<20).Draw(t, "to"),
+			rapid.IntRange(1, 1<<40).Draw(t, "epoch"), rapid.IntRange(0, 99).Draw(t, "from"),
+			rapid.IntRange(1, 1<<20).Draw(t, "to"),
 			ownInstants.Draw(t, "through"), rapid.Bool().Draw(t, "assigned"),
 		}
 		b, err := UnmarshalBase(MarshalBase(base))
 		check(t, base, b, err)
-		schedule := Schedule{Number: rapid.IntRange(1, 9).Draw(t, "n"), Rule: rules.Draw(t, "rule"), Since: ownInstants.Draw(t, "since")}
+		schedule := Schedule{Number: rapid.IntRange(1, 9).Draw(t, "n"), Rule: rules.Draw(t, "rule"),
+			Since: ownInstants.Draw(t, "since")}
 		if rapid.Bool().Draw(t, "changed") {
 			before := rules.Draw(t, "before")
 			schedule.Before = &before
@@ -66,10 +71,13 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 // Equal values are equal bytes, whatever zone their instants were made in.
 func TestOwnValuesAreWrittenInUTC(t *testing.T) {
 	now := time.Date(2026, 11, 21, 5, 0, 0, 0, time.FixedZone("east", 19_800))
-	require.JSONEq(t, `{"up":"2026-11-20T23:30:00Z","at":"2026-11-20T23:30:00Z"}`, string(MarshalLife(Life{Up: now, At: now})))
-	require.JSONEq(t, `{"epoch":1,"from":0,"to":3,"through":"2026-11-20T23:30:00Z"}`, string(MarshalBase(Base{Epoch: 1, To: 3, Through: now})))
+	require.JSONEq(t, `{"up":"2026-11-20T23:30:00Z","at":"2026-11-20T23:30:00Z"}`,
+		string(MarshalLife(Life{Up: now, At: now})))
+	require.JSONEq(t, `{"epoch":1,"from":0,"to":3,"through":"2026-11-20T23:30:00Z"}`,
+		string(MarshalBase(Base{Epoch: 1, To: 3, Through: now})))
 	require.JSONEq(t, `{"n":2,"cron":"@daily","since":"2026-11-20T23:30:00Z","before":{"cron":"@hourly","zone":"UTC"}}`,
-		string(MarshalSchedule(Schedule{Number: 2, Rule: Rule{Cron: "@daily"}, Since: now, Before: &Rule{Cron: "@hourly", Zone: "UTC"}})))
+		string(MarshalSchedule(Schedule{Number: 2, Rule: Rule{Cron: "@daily"}, Since: now,
+			Before: &Rule{Cron: "@hourly", Zone: "UTC"}})))
 	require.Equal(t, "7-1 still", string(MarshalNotice(Notice{"7-1", true})))
 	require.Equal(t, "a 3", string(MarshalTerm(Term{"a", 3})))
 }
@@ -131,7 +139,8 @@ func FuzzOwn(f *testing.F) {
 	now := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
 	f.Add(MarshalLife(Life{now, now, "UTC"}))
 	f.Add(MarshalBase(Base{Epoch: 1, To: 3, Through: now}))
-	f.Add(MarshalSchedule(Schedule{Number: 2, Rule: Rule{Cron: "@daily"}, Since: now, Before: &Rule{Cron: "@hourly", Zone: "UTC"}}))
+	f.Add(MarshalSchedule(Schedule{Number: 2, Rule: Rule{Cron: "@daily"}, Since: now,
+		Before: &Rule{Cron: "@hourly", Zone: "UTC"}}))
 	f.Add(MarshalNotice(Notice{"7-1", true}))
 	f.Add(MarshalTerm(Term{"a", 3}))
 	f.Fuzz(func(t *testing.T, value []byte) {

@@ -73,7 +73,8 @@ func decided(fires list, run int) Decision {
 }
 
 func requireSame(t *rapid.T, want, got Decision) {
-	if got.Skipped != want.Skipped || !got.First.Equal(want.First) || !got.Last.Equal(want.Last) || !slices.EqualFunc(got.Runs, want.Runs, time.Time.Equal) {
+	if got.Skipped != want.Skipped || !got.First.Equal(want.First) || !got.Last.Equal(want.Last) ||
+		!slices.EqualFunc(got.Runs, want.Runs, time.Time.Equal) {
 		t.Fatalf("%+v\n%+v", want, got)
 	}
 }
@@ -117,7 +118,8 @@ func TestALineIsTwoSchedules(t *testing.T) {
 				}
 			}
 		}
-		from, upTo, run := at(rapid.IntRange(-5, 65).Draw(t, "from")), at(rapid.IntRange(-5, 65).Draw(t, "up to")), rapid.IntRange(0, 12).Draw(t, "run")
+		from, upTo, run := at(rapid.IntRange(-5, 65).Draw(t, "from")), at(rapid.IntRange(-5, 65).Draw(t, "up to")),
+			rapid.IntRange(0, 12).Draw(t, "run")
 		requireSame(t, decided(between(want, from, upTo), run), Decide(Rule{Run: run}, fires, from, upTo))
 	})
 }
@@ -127,7 +129,8 @@ func TestALineIsTwoSchedules(t *testing.T) {
 func TestPastTheCountLimit(t *testing.T) {
 	every, err := schedule.Parse(schedule.Config{Expr: "* * * * * ?", Zone: "UTC"})
 	require.NoError(t, err)
-	for _, fires := range []int{CountLimit - 1, CountLimit, CountLimit + 1, CountLimit + 3, CountLimit + 10, CountLimit + 11, 100_000_000} {
+	for _, fires := range []int{CountLimit - 1, CountLimit, CountLimit + 1, CountLimit + 3, CountLimit + 10,
+		CountLimit + 11, 100_000_000} {
 		for _, run := range []int{0, 1, 10} {
 			d := Decide(Rule{Run: run}, every, zero, at(fires))
 			require.Len(t, d.Runs, run)

@@ -79,7 +79,7 @@ func (s *Session) follow() {
 			for _, e := range events {
 				s.hand(e)
 			}
-		case s.Context.Err() != nil, s.Session.Err() != nil, errors.Is(err, registry.ErrClosed):
+		case s.Context.Err() != nil, s.Err() != nil, errors.Is(err, registry.ErrClosed):
 			return // the session has ended, and its owner sees Done
 		case errors.Is(err, registry.ErrDenied):
 			s.denied(err)
@@ -99,9 +99,9 @@ func (s *Session) hand(e registry.Event) {
 	}
 }
 
-// denied asks for the refused target again, after a while. Which one it is is not said, and
-// it may be one that was shown before: all are asked for, and those that are watched are
-// left as they are.
+// denied asks for the refused target again, after a while. The error does not say which it
+// is, and it may be one that was shown before: all are asked for, and those that are
+// watched are left as they are.
 func (s *Session) denied(err error) {
 	s.mu.Lock()
 	tell := time.Since(s.warned) >= deniedWarn
@@ -136,7 +136,7 @@ func (s *Session) Follow(path string, scope registry.Scope, handle func(registry
 	s.mu.Lock()
 	s.routes[target{path, scope}] = handle
 	s.mu.Unlock()
-	if err := s.watcher.Add(path, scope); err != nil && s.Context.Err() == nil && s.Session.Err() == nil {
+	if err := s.watcher.Add(path, scope); err != nil && s.Context.Err() == nil && s.Err() == nil {
 		s.warn("cannot watch "+path, err)
 	}
 }
@@ -160,7 +160,7 @@ func (s *Session) End(cause error) error {
 	s.Records.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
-	err := s.Session.Close(ctx)
+	err := s.Close(ctx)
 	_ = s.watcher.Close() // it has ended with the session
 	s.joined.Wait()
 	return err

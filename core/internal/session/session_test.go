@@ -37,7 +37,7 @@ func (s *strict) deny(paths ...string) {
 		s.denied[p] = true
 		for _, w := range s.watchers {
 			if w.added[p] {
-				w.Watcher.Remove(p, registry.Self)
+				w.Remove(p, registry.Self)
 				w.refuse(p)
 			}
 		}

@@ -106,7 +106,7 @@ func (s *set) bitmap(from int) string {
 	for w, word := range s.words {
 		for i := range 8 {
 			if w*8+i >= from {
-				raw = append(raw, byte(word>>(8*i)))
+				raw = append(raw, byte(word>>(8*i)&0xff))
 			}
 		}
 	}

@@ -70,8 +70,9 @@ func (j *job) join(ses *session.Session) {
 	j.member.Join()
 }
 
-// ended reports whether the job never comes back. The caller holds mu.
-func (j *job) ended() bool { return j.phase == PhaseStopped || j.phase == PhaseFailed }
+// ended reports whether the job never comes back. One that failed may: when somebody
+// mends its configuration. The caller holds mu.
+func (j *job) ended() bool { return j.phase == PhaseStopped }
 
 // call runs the job's function for one item.
 func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run) error {
@@ -120,13 +121,15 @@ func (j *job) leave(cause error) {
 	if m := j.current(); m != nil {
 		m.Close(cause)
 	}
-	j.enter(PhaseStarting, nil)
+	if phase, _ := j.at(); phase != PhaseFailed { // it is tried again, and still says why until then
+		j.enter(PhaseStarting, nil)
+	}
 }
 
 // finish tells of the end of the job.
 func (j *job) finish() {
 	j.mu.Lock()
-	tell := j.member != nil && !j.ended()
+	tell := j.member != nil && !j.ended() && j.phase != PhaseFailed
 	id := j.id
 	j.mu.Unlock()
 	if tell {

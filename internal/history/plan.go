@@ -71,14 +71,19 @@ func (c *checker) plan(j *job) {
 			until = min(until, nanos(schedules[i+1].Since))
 		}
 		p.grid = append(p.grid, c.fires(table, max(since, p.from-int64(time.Hour)), until)...)
-		c.allow(p, table, s, i+1 < len(schedules), until, sure)
+		heard := until
+		if i+1 < len(schedules) {
+			heard = max(heard, c.seen(j, schedules[i+1].N))
+		}
+		c.allow(p, table, s, i+1 < len(schedules), until, heard, sure)
 	}
 	slices.Sort(p.grid)
 	p.grid = slices.Compact(p.grid)
 }
 
 // allow adds the fires that a member may have run which had not heard of a change.
-func (c *checker) allow(p *plan, table Timetable, s Schedule, replaced bool, until int64, sure bool) {
+// The next schedule was there to be heard of at an instant: its commit may have been held up.
+func (c *checker) allow(p *plan, table Timetable, s Schedule, replaced bool, until, there int64, sure bool) {
 	heard := int64(c.rules.Heard)
 	if !sure {
 		heard = int64(c.rules.Unsure)
@@ -89,10 +94,20 @@ func (c *checker) allow(p *plan, table Timetable, s Schedule, replaced bool, unt
 		p.unsure = append(p.unsure, stretch{since - int64(beforehand), since + heard})
 	}
 	if replaced {
-		for _, due := range c.fires(table, until, until+heard) {
+		for _, due := range c.fires(table, until, there+heard) {
 			p.extra[due] = true
 		}
 	}
+}
+
+// seen is when the observer saw a schedule first, by its clock.
+func (c *checker) seen(j *job, n int) int64 {
+	for _, r := range j.schedules {
+		if r.Schedule.N == n {
+			return nanos(r.Wall)
+		}
+	}
+	return 0
 }
 
 // fires are those due after one instant up to another.

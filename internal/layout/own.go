@@ -30,7 +30,7 @@ func MarshalLife(l Life) []byte {
 // UnmarshalLife reads what MarshalLife writes. The error is a *field.Error.
 func UnmarshalLife(value []byte) (Life, error) {
 	var l Life
-	return l, unmarshalOwn("life", value, &l)
+	return l, unmarshalOwn("life", value, &l, &l.Up, &l.At)
 }
 
 // A Base is where an epoch starts: the time between two changes of the sharding
@@ -57,7 +57,7 @@ func MarshalBase(b Base) []byte {
 // UnmarshalBase reads what MarshalBase writes. The error is a *field.Error.
 func UnmarshalBase(value []byte) (Base, error) {
 	var b Base
-	if err := unmarshalOwn("base", value, &b); err != nil {
+	if err := unmarshalOwn("base", value, &b, &b.Through); err != nil {
 		return b, err
 	}
 	if b.Epoch < 1 || b.To < 1 {
@@ -105,7 +105,7 @@ func MarshalSchedule(s Schedule) []byte {
 // UnmarshalSchedule reads what MarshalSchedule writes. The error is a *field.Error.
 func UnmarshalSchedule(value []byte) (Schedule, error) {
 	var s Schedule
-	if err := unmarshalOwn("schedule", value, &s); err != nil {
+	if err := unmarshalOwn("schedule", value, &s, &s.Since); err != nil {
 		return s, err
 	}
 	if s.Number < 1 || s.Cron == "" {
@@ -168,9 +168,16 @@ func marshalOwn(v any) []byte {
 	return value
 }
 
-func unmarshalOwn(what string, value []byte, into any) error {
+// unmarshalOwn reads into a value with some instants, which can be written again then.
+func unmarshalOwn(what string, value []byte, into any, instants ...*time.Time) error {
 	if err := json.Unmarshal(value, into); err != nil {
 		return &field.Error{Field: what, Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value))), Err: err}
+	}
+	for _, t := range instants {
+		if *t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
+			return &field.Error{Field: what, Problem: fmt.Sprintf("holds an instant of the year %d, which is not ours",
+				t.Year())}
+		}
 	}
 	return nil
 }

@@ -214,7 +214,8 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-b.ses.Done(); cancel() }()
-	b.rec, err = NewRecorder(Config{Session: wrap(b.ses), Context: ctx, Pool: b.pool}, b.owner, b.place, b.node(ledgerPath))
+	b.rec, err = NewRecorder(Config{Session: wrap(b.ses), Context: ctx, Pool: b.pool}, b.owner, b.place,
+		b.node(ledgerPath))
 	require.NoError(t, err)
 	b.client.ResetRequests()
 	return b

@@ -146,7 +146,8 @@ func (r *Recorder) repair(ctx context.Context, node string) bool {
 	if err == nil {
 		return true
 	}
-	if errors.Is(err, registry.ErrUnavailable) || errors.Is(err, registry.ErrUncertain) || errors.Is(err, registry.ErrDenied) {
+	if errors.Is(err, registry.ErrUnavailable) || errors.Is(err, registry.ErrUncertain) ||
+		errors.Is(err, registry.ErrDenied) {
 		return settle.Pause(ctx, again)
 	}
 	return ctx.Err() != nil || errors.Is(err, registry.ErrSessionLost)

@@ -102,7 +102,8 @@ type item struct {
 // New returns a machine that owns nothing. Servers count as enabled until Server says otherwise.
 func New(c Config) *Machine {
 	m := &Machine{
-		set: c.Settings, up: c.Up, blocked: map[int]bool{}, serverEnabled: true, items: map[int]*item{}, strays: map[int]*item{},
+		set: c.Settings, up: c.Up, blocked: map[int]bool{}, serverEnabled: true, items: map[int]*item{},
+		strays: map[int]*item{},
 	}
 	for _, n := range c.Blocked {
 		m.blocked[n] = true
@@ -463,7 +464,8 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	case begins && why == Elsewhere:
 		it.recorded = true
 		it.ready = now.Add(m.set.Delay)
-		m.pass(it, due, append(skips, Skip{First: due, Last: due, Count: 1, Reason: event.SkipRunningElsewhere, Detail: detail}))
+		m.pass(it, due, append(skips, Skip{First: due, Last: due, Count: 1, Reason: event.SkipRunningElsewhere,
+			Detail: detail}))
 	default:
 		m.offer(it, now)
 	}

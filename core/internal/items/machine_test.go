@@ -342,7 +342,8 @@ func TestARefusedBeginIsOwed(t *testing.T) {
 
 	m = in(beginning)
 	a = one(t, m.Refused(0, at(10), Elsewhere, ledger.Item{Through: zero}, "by b", at(12)), Account)
-	require.Equal(t, []Skip{{First: at(10), Last: at(10), Count: 1, Reason: event.SkipRunningElsewhere, Detail: "by b"}}, a.Skips)
+	require.Equal(t, []Skip{{First: at(10), Last: at(10), Count: 1, Reason: event.SkipRunningElsewhere,
+		Detail: "by b"}}, a.Skips)
 	require.Equal(t, at(10), a.Through)
 
 	// Finding 23: a refusal leaves nothing behind that another epoch could stumble over.
@@ -414,7 +415,8 @@ func TestNotesAreToldOnceAndWhenTheyChange(t *testing.T) {
 // An epoch does not end while a note stands: it is cleared also where nothing else is
 // recorded.
 func TestANoteIsClearedBeforeItsEpochEnds(t *testing.T) {
-	for _, s := range []Settings{{Monitor: true}, {}, {Monitor: true, Delayed: true, Delay: time.Minute}, {Delayed: true, Delay: time.Minute}} {
+	for _, s := range []Settings{{Monitor: true}, {}, {Monitor: true, Delayed: true, Delay: time.Minute},
+		{Delayed: true, Delay: time.Minute}} {
 		m := owning(Config{Settings: s}, 1)
 		l := all(1, ledger.Item{Through: at(7), Told: ledger.Told{}.With(ledger.Note{Due: zero, Instance: "a"})})
 		l.Held, l.Until = true, at(7)
@@ -466,7 +468,8 @@ func TestANewScheduleTellsWhatItemsHadPassed(t *testing.T) {
 		m.Committed(0, at(10), at(31)) // begins 20
 		m.Begun(0, at(20), 1)
 		m.Entered(0, at(20))
-		out := m.Change(Settings{Monitor: true, Fires: misfire.Line{Before: before, Since: at(8), Now: grid(5 * time.Second)}}, at(31))
+		out := m.Change(Settings{Monitor: true, Fires: misfire.Line{Before: before, Since: at(8),
+			Now: grid(5 * time.Second)}}, at(31))
 		require.Equal(t, []Skip{{First: at(15), Last: at(15), Count: 1, Reason: event.SkipSchedule}}, one(t, out, Tell).Skips)
 	})
 	// Finding 5: no fire before since is the new schedule's.

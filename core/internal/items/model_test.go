@@ -78,7 +78,8 @@ const modelItems = 4
 func newWorld(t *rapid.T) *world {
 	w := &world{
 		T: t, now: at(3), away: map[int]ledger.Item{}, running: map[int]Action{}, fate: map[int]map[time.Time]outcome{},
-		start: map[int]time.Time{}, notes: map[int][]ledger.Note{}, told: map[int][]ledger.Note{}, unknown: map[int]bool{}, blocked: map[int]bool{},
+		start: map[int]time.Time{}, notes: map[int][]ledger.Note{}, told: map[int][]ledger.Note{},
+		unknown: map[int]bool{}, blocked: map[int]bool{},
 	}
 	w.lines = []misfire.Line{{Now: grid(10 * time.Second)}}
 	w.heard = 1
@@ -222,7 +223,8 @@ func (w *world) conflict(n int, s Skip, fires []time.Time) string {
 		switch was := w.fate[n][t]; {
 		case was == ran:
 			return fmt.Sprint(t, " ran")
-		case was != "" && was != excused && was != maybe && s.Reason != event.SkipSchedule && was != outcome(event.SkipSchedule):
+		case was != "" && was != excused && was != maybe && s.Reason != event.SkipSchedule &&
+			was != outcome(event.SkipSchedule):
 			return fmt.Sprint(t, " was told already: ", was)
 		}
 	}
@@ -279,7 +281,8 @@ func (w *world) apply(a *Action, rec *ledger.Item) bool {
 	in := w.led
 	switch a.Kind {
 	case Begin:
-		if rec.Leaving || rec.Running() || (in.Held && (in.Until.IsZero() || a.Due.After(in.Until))) || !a.Due.After(rec.Through) {
+		if rec.Leaving || rec.Running() || (in.Held && (in.Until.IsZero() || a.Due.After(in.Until))) ||
+			!a.Due.After(rec.Through) {
 			return false
 		}
 		rec.Through, rec.Run = a.Due, a.Due
@@ -403,8 +406,10 @@ func (w *world) change(s Settings) {
 
 func (w *world) step() {
 	switch rapid.SampledFrom([]string{
-		"tick", "tick", "tick", "commit", "commit", "commit", "commit", "enter", "enter", "leave", "leave", "late", "known", "known",
-		"server", "leaving", "take", "hold", "until", "epoch", "note", "monitor", "schedule", "hear", "unblock", "ahead", "own",
+		"tick", "tick", "tick", "commit", "commit", "commit", "commit", "enter", "enter", "leave", "leave", "late",
+		"known", "known",
+		"server", "leaving", "take", "hold", "until", "epoch", "note", "monitor", "schedule", "hear", "unblock", "ahead",
+		"own",
 	}).Draw(w.T, "step") {
 	case "tick":
 		w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{1, 4, 9, 10, 25, 400}).Draw(w.T, "seconds")) * time.Second)
@@ -474,7 +479,8 @@ func (w *world) late() {
 func (w *world) lead() {
 	n := w.item()
 	rec, owned := w.led.Get(n)
-	switch what := rapid.SampledFrom([]string{"leaving", "leaving", "take", "take", "hold", "until", "until", "epoch", "epoch", "note", "schedule"}).Draw(w.T, "lead"); {
+	switch what := rapid.SampledFrom([]string{"leaving", "leaving", "take", "take", "hold", "until", "until", "epoch",
+		"epoch", "note", "schedule"}).Draw(w.T, "lead"); {
 	case what == "leaving" && owned:
 		rec.Leaving = !rec.Leaving
 		w.led.Set(n, rec)
@@ -492,6 +498,9 @@ func (w *world) lead() {
 	case what == "until" && w.led.Held && w.led.Until.IsZero():
 		w.own() // all have seen that they are held
 		w.led.Until = w.led.Latest()
+		for _, rec := range w.away { // they stand in other ledgers
+			w.led.Until = later(w.led.Until, rec.Through)
+		}
 		if !w.set.Monitor {
 			w.led.Until = later(w.led.Until, w.now.Add(2*time.Second))
 		}
@@ -512,7 +521,8 @@ func (w *world) lead() {
 	case what == "schedule" && !w.led.Held && w.set.Monitor && len(w.lines) < 3 && w.heard == len(w.lines):
 		was := w.lines[len(w.lines)-1]
 		w.lines = append(w.lines, misfire.Line{
-			Before: was, Since: later(later(w.now, w.led.Latest()), was.Since.Add(1)), Now: grid(time.Duration(rapid.SampledFrom([]int{3, 5, 10, 15}).Draw(w.T, "grid")) * time.Second),
+			Before: was, Since: later(later(w.now, w.led.Latest()), was.Since.Add(1)),
+			Now: grid(time.Duration(rapid.SampledFrom([]int{3, 5, 10, 15}).Draw(w.T, "grid")) * time.Second),
 		})
 	}
 }

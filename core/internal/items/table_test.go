@@ -13,7 +13,8 @@ import (
 )
 
 var kindNames = map[Kind]string{
-	Begin: "Begin", Run: "Run", End: "End", GiveBack: "GiveBack", Account: "Account", Record: "Record", Drop: "Drop", Tell: "Tell",
+	Begin: "Begin", Run: "Run", End: "End", GiveBack: "GiveBack", Account: "Account", Record: "Record", Drop: "Drop",
+	Tell: "Tell",
 }
 
 var phaseNames = map[phase]string{
@@ -102,17 +103,21 @@ func TestEveryEventInEveryState(t *testing.T) {
 	// What comes out → the state that follows; a state alone is the same as before.
 	table := map[phase]map[string]string{
 		idle: {
-			"Tick": "Begin → beginning", "Known": "Begin → beginning", "Own": "Begin → beginning", "Unblock": "Begin → beginning",
-			"Change": "Run → queued", // monitoring is off
-			"taken":  " → gone",
+			"Tick": "Begin → beginning", "Known": "Begin → beginning", "Own": "Begin → beginning",
+			"Unblock": "Begin → beginning",
+			"Change":  "Run → queued", // monitoring is off
+			"taken":   " → gone",
 		},
 		accounting: {
-			"NotOwned": " → idle", "Behind": "Begin → beginning", "Elsewhere": "Begin → beginning", "Committed": " → idle", "taken": " → stray",
+			"NotOwned": " → idle", "Behind": "Begin → beginning", "Elsewhere": "Begin → beginning", "Committed": " → idle",
+			"taken": " → stray",
 		},
 		beginning: {
-			"Begun": "Run → queued", "NotOwned": " → idle", "Behind": "Begin → beginning", "Elsewhere": "Account → accounting", "taken": " → stray",
+			"Begun": "Run → queued", "NotOwned": " → idle", "Behind": "Begin → beginning",
+			"Elsewhere": "Account → accounting", "taken": " → stray",
 		},
-		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "taken": "Drop → stray", "Stop": "Drop → queued"},
+		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "taken": "Drop → stray",
+			"Stop": "Drop → queued"},
 		running: {
 			"Returned": "End → ending", "taken": " → stray",
 		},
@@ -153,7 +158,8 @@ func TestEveryEventInEveryState(t *testing.T) {
 func TestEventsOfAnItemThatIsNotOwned(t *testing.T) {
 	m := owning(monitored, 1)
 	for _, out := range [][]Action{
-		m.Known(3, true, at(11)), m.Begun(3, at(10), 1), m.Refused(3, at(10), Elsewhere, ledger.Item{}, "", at(11)), m.Dropped(3, at(10)),
+		m.Known(3, true, at(11)), m.Begun(3, at(10), 1), m.Refused(3, at(10), Elsewhere, ledger.Item{}, "", at(11)),
+		m.Dropped(3, at(10)),
 		m.Returned(3, at(10), at(11)), m.Committed(3, at(10), at(11)), m.Unblock(3, at(1)),
 	} {
 		require.Empty(t, out)

@@ -331,6 +331,9 @@ func (l *Leader) await(p *sharding.Plan) {
 	over := l.waiting && !waits
 	l.waiting = waits
 	l.mu.Unlock()
+	if waits {
+		l.lookAgain()
+	}
 	byPath := func(a, b target) int { return strings.Compare(a.path, b.path) }
 	slices.SortFunc(add, byPath)
 	slices.SortFunc(remove, byPath)
@@ -348,6 +351,29 @@ func (l *Leader) await(p *sharding.Plan) {
 	case over:
 		l.cfg.Waits("")
 	}
+}
+
+// wary is how long a wait goes on until the leader looks by itself: the node whose end
+// it waits for may have been deleted from outside.
+const wary = 5 * time.Second
+
+// lookAgain looks after a while, once for however many waits.
+func (l *Leader) lookAgain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wary {
+		return
+	}
+	l.wary = true
+	time.AfterFunc(wary, func() {
+		l.mu.Lock()
+		l.wary = false
+		look := l.waiting
+		l.mu.Unlock()
+		if look {
+			l.Look()
+		}
+	})
 }
 
 // sawAwaited looks again when a run has ended, or a held ledger has changed.

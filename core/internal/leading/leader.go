@@ -73,6 +73,7 @@ type Leader struct {
 	flags   map[string]bool
 	pause   time.Duration
 	waiting bool
+	wary    bool // a look is to come, whatever happens
 	watched map[target]bool
 	base    registry.Node // as the last view had it
 

@@ -240,7 +240,7 @@ func (m *Member) Quiet() bool {
 	m.mu.Lock()
 	f, left := m.firing, m.stage == stageLeft
 	m.mu.Unlock()
-	return f == nil || left || f.Quiet()
+	return f == nil || left || m.cfg.Session.Context.Err() != nil || f.Quiet()
 }
 
 // Close ends what the session's end does not: alarms and watches.

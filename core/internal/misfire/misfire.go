@@ -87,7 +87,7 @@ func Decide(r Rule, f Fires, from, upTo time.Time) Decision {
 			return d
 		}
 		if seen == CountLimit {
-			return latest(d, r, f, next, upTo)
+			return latest(r, f, from, next, upTo)
 		}
 		t = next
 		if r.Run == 0 {
@@ -101,26 +101,29 @@ func Decide(r Rule, f Fires, from, upTo time.Time) Decision {
 	}
 }
 
-// latest ends a decision about more fires than are counted: what runs are the last ones.
-func latest(d Decision, r Rule, f Fires, next, upTo time.Time) Decision {
-	if d.Skipped == 0 { // more run than are counted
-		d.First = d.Runs[0]
-	}
-	d.Skipped += len(d.Runs)
-	d.Runs = nil
+// latest decides about more fires than are counted: CountLimit before next, and next. What
+// runs are the last ones.
+func latest(r Rule, f Fires, from, next, upTo time.Time) Decision {
+	d := Decision{Skipped: CountLimit + 1}
 	before := upTo.Add(1)
-	for range r.Run + 1 {
-		t, ok := f.Prev(before, next)
-		if !ok {
+	for {
+		t, ok := f.Prev(before, from.Add(1))
+		if !ok { // all run
+			d.Skipped = 0
 			break
 		}
 		before = t
 		if len(d.Runs) == r.Run {
 			d.Last = t
-			d.Skipped++
 			break
 		}
 		d.Runs = append(d.Runs, t)
+		if !t.After(next) {
+			d.Skipped-- // it was counted
+		}
+	}
+	if d.Skipped > 0 {
+		d.First, _ = f.Next(from)
 	}
 	slices.Reverse(d.Runs)
 	return d

@@ -100,7 +100,8 @@ func TestPlacesAreTakenInTheOrderOfSubmission(t *testing.T) {
 		require.False(t, p.Idle())
 		p.Wait()
 		require.Equal(t, []string{
-			"enter 0", "call 0", "left 0", "returned 0", "enter 1", "call 1", "left 1", "returned 1", "enter 2", "call 2", "left 2", "returned 2",
+			"enter 0", "call 0", "left 0", "returned 0", "enter 1", "call 1", "left 1", "returned 1", "enter 2", "call 2",
+			"left 2", "returned 2",
 		}, l.take())
 		require.True(t, p.Idle())
 		require.Empty(t, p.Queued())
@@ -190,7 +191,7 @@ func TestHoweverAFunctionEndsItGivesItsPlaceBack(t *testing.T) {
 			require.EqualError(t, err, "panic: oh")
 			require.Contains(t, string(p.Stack), "places_test.go")
 		}},
-		"panic of nothing": {func() error { panic(nil) }, func(t *testing.T, err error) { //nolint:govet // what is tested
+		"panic of nothing": {func() error { panic(nil) }, func(t *testing.T, err error) {
 			t.Helper()
 			_, ok := errors.AsType[*PanicError](err)
 			require.True(t, ok)
@@ -266,7 +267,8 @@ func TestAnyOrderOfSubmissionsAndDrops(t *testing.T) {
 			for _, what := range plan {
 				switch {
 				case what < 5:
-					ends := []func() error{nil, sleep(time.Second), func() error { runtime.Goexit(); return nil }, func() error { panic("oh") }}
+					ends := []func() error{nil, sleep(time.Second), func() error { runtime.Goexit(); return nil },
+						func() error { panic("oh") }}
 					r := &run{log: l, item: submitted, refuse: what == 4}
 					if what < 4 {
 						r.call = ends[what]

@@ -1,9 +1,12 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,19 +41,15 @@ type Session struct {
 	warn    func(problem string, err error)
 	joined  sync.WaitGroup
 
-	mu      sync.Mutex
-	routes  map[target]*route
-	refused *time.Timer
-	warned  time.Time
+	mu     sync.Mutex
+	routes map[target]func(registry.Event)
+	asking bool // for what was refused, after a while
+	warned time.Time
 }
 
 type target struct {
 	path  string
 	scope registry.Scope
-}
-
-type route struct {
-	handle func(registry.Event)
 }
 
 // Open opens a session and follows it. warn is told of targets that cannot be watched.
@@ -64,7 +63,7 @@ func Open(ctx context.Context, reg registry.Registry, warn func(problem string, 
 		return nil, errors.Join(fmt.Errorf("core: session: %w", err), ses.Close(ctx))
 	}
 	s := &Session{
-		Session: ses, watcher: w, warn: warn, routes: map[target]*route{},
+		Session: ses, watcher: w, warn: warn, routes: map[target]func(registry.Event){},
 		Control: lane.NewPool(controlTasks), Records: lane.NewPool(recordTasks),
 	}
 	s.Context, s.cancel = context.WithCancelCause(context.Background())
@@ -94,23 +93,25 @@ func (s *Session) follow() {
 
 func (s *Session) hand(e registry.Event) {
 	s.mu.Lock()
-	r := s.routes[target{e.Path, e.Scope}]
+	handle := s.routes[target{e.Path, e.Scope}]
 	s.mu.Unlock()
-	if r != nil {
-		r.handle(e)
+	if handle != nil {
+		handle(e)
 	}
 }
 
-// denied asks for the refused target again, after a while. Which one that is it does not say:
-// those that are watched already are left as they are.
+// denied asks for the refused target again, after a while. The error does not say which it
+// is, and it may be one that was shown before: all are asked for, and those that are
+// watched are left as they are.
 func (s *Session) denied(err error) {
 	s.mu.Lock()
 	tell := time.Since(s.warned) >= deniedWarn
 	if tell {
 		s.warned = time.Now()
 	}
-	if s.refused == nil {
-		s.refused = time.AfterFunc(deniedPause, s.addAgain)
+	if !s.asking {
+		s.asking = true
+		s.joined.Go(s.addAgain)
 	}
 	s.mu.Unlock()
 	if tell {
@@ -119,13 +120,16 @@ func (s *Session) denied(err error) {
 }
 
 func (s *Session) addAgain() {
-	s.mu.Lock()
-	s.refused = nil
-	targets := make([]target, 0, len(s.routes))
-	for t := range s.routes { // one that was shown before may have been refused since
-		targets = append(targets, t)
+	if !settle.Pause(s.Context, deniedPause) {
+		return
 	}
+	s.mu.Lock()
+	s.asking = false
+	targets := slices.Collect(maps.Keys(s.routes))
 	s.mu.Unlock()
+	slices.SortFunc(targets, func(a, b target) int {
+		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.scope, b.scope))
+	})
 	for _, t := range targets {
 		_ = s.watcher.Add(t.path, t.scope) // after the end of the session nobody needs it
 	}
@@ -134,7 +138,7 @@ func (s *Session) addAgain() {
 // Follow has handle called with what a target shows, until Unfollow.
 func (s *Session) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
 	s.mu.Lock()
-	s.routes[target{path, scope}] = &route{handle: handle}
+	s.routes[target{path, scope}] = handle
 	s.mu.Unlock()
 	if err := s.watcher.Add(path, scope); err != nil && s.Context.Err() == nil && s.Err() == nil {
 		s.warn("cannot watch "+path, err)
@@ -163,10 +167,5 @@ func (s *Session) End(cause error) error {
 	err := s.Close(ctx)
 	_ = s.watcher.Close() // it has ended with the session
 	s.joined.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refused != nil {
-		s.refused.Stop()
-	}
 	return err
 }

@@ -136,7 +136,8 @@ func unknown(err error) bool {
 		return true
 	}
 	for _, unsent := range []error{
-		context.DeadlineExceeded, context.Canceled, registry.ErrUnavailable, registry.ErrDenied, registry.ErrInvalid, registry.ErrSessionLost,
+		context.DeadlineExceeded, context.Canceled, registry.ErrUnavailable, registry.ErrDenied, registry.ErrInvalid,
+		registry.ErrSessionLost,
 	} {
 		if errors.Is(err, unsent) {
 			return false

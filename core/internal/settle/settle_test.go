@@ -75,7 +75,8 @@ func (b *bed) commit() Commit {
 	return Commit{
 		Store: b.ses, Marker: 1,
 		Ops: []registry.Op{
-			registry.Check(guard, registry.AnyVersion), registry.Set(marker, []byte(value), version), registry.CreateEphemeral(effect, []byte(value)),
+			registry.Check(guard, registry.AnyVersion), registry.Set(marker, []byte(value), version),
+			registry.CreateEphemeral(effect, []byte(value)),
 		},
 		Shows: func(n registry.Node) bool { return string(n.Value) == value },
 		Neutral: func() []registry.Op {
@@ -108,8 +109,9 @@ func (b *bed) fates(act map[int]func(), all ...memory.Fate) {
 }
 
 var kinds = map[string]memory.Fate{
-	"delivered": memory.Deliver, "answer lost": memory.AnswerLost, "request lost": memory.RequestLost, "refused": memory.Refused,
-	"late": memory.AppliedLate(3 * time.Second), "soon": memory.AppliedLate(60 * time.Millisecond),
+	"delivered": memory.Deliver, "answer lost": memory.AnswerLost, "request lost": memory.RequestLost,
+	"refused": memory.Refused,
+	"late":    memory.AppliedLate(3 * time.Second), "soon": memory.AppliedLate(60 * time.Millisecond),
 }
 
 // requireCommitted requires that the effect is there, and stays so, and that nothing else is.
@@ -180,12 +182,13 @@ func TestNeutralIsUsedInDoubtOnly(t *testing.T) {
 		fates   []memory.Fate
 		neutral int
 	}{
-		"certain":                     {nil, 0},
-		"not sent":                    {[]memory.Fate{memory.Refused}, 0},
-		"in doubt":                    {[]memory.Fate{memory.RequestLost}, 1},
-		"itself in doubt":             {[]memory.Fate{memory.RequestLost, memory.Deliver, memory.AnswerLost}, 2},
-		"itself lost":                 {[]memory.Fate{memory.RequestLost, memory.Deliver, memory.RequestLost}, 2},
-		"after what it was to settle": {[]memory.Fate{memory.RequestLost, memory.Deliver, memory.AppliedLate(time.Second)}, 2},
+		"certain":         {nil, 0},
+		"not sent":        {[]memory.Fate{memory.Refused}, 0},
+		"in doubt":        {[]memory.Fate{memory.RequestLost}, 1},
+		"itself in doubt": {[]memory.Fate{memory.RequestLost, memory.Deliver, memory.AnswerLost}, 2},
+		"itself lost":     {[]memory.Fate{memory.RequestLost, memory.Deliver, memory.RequestLost}, 2},
+		"after what it was to settle": {[]memory.Fate{memory.RequestLost, memory.Deliver,
+			memory.AppliedLate(time.Second)}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBed(t, func(b *bed) {
@@ -316,7 +319,8 @@ func TestTheContextEnds(t *testing.T) {
 			onBed(t, func(b *bed) {
 				ctx, cancel := context.WithTimeout(b.Context(), 5*time.Second)
 				defer cancel()
-				b.fates(nil, fate, memory.Refused, memory.Refused, memory.Refused, memory.Refused, memory.Refused, memory.Refused, memory.Refused,
+				b.fates(nil, fate, memory.Refused, memory.Refused, memory.Refused, memory.Refused, memory.Refused,
+					memory.Refused, memory.Refused,
 					memory.Refused, memory.Refused, memory.Refused, memory.Refused)
 				begun := time.Now()
 				out, err := b.run(ctx, b.commit())
@@ -371,7 +375,8 @@ func TestGetWaitsForTheAnswer(t *testing.T) {
 // applied once, and a refusal that it was not and will not be.
 func TestWhateverHappensTheOutcomeIsTrue(t *testing.T) {
 	fates := []memory.Fate{
-		memory.AnswerLost, memory.RequestLost, memory.Refused, memory.AppliedLate(3 * time.Second), memory.AppliedLate(70 * time.Millisecond),
+		memory.AnswerLost, memory.RequestLost, memory.Refused, memory.AppliedLate(3 * time.Second),
+		memory.AppliedLate(70 * time.Millisecond),
 	}
 	applied, refused := 0, 0
 	for seed := range uint64(60) {

@@ -61,7 +61,7 @@ func (t Told) Notes() []Note {
 
 func readTold(notes []Note) (Told, error) {
 	for i, n := range notes {
-		if n.Due.IsZero() || n.Due.Year() > 9999 || n.Due.Year() < 0 {
+		if year := n.Due.UTC().Year(); n.Due.IsZero() || year > 9999 || year < 0 {
 			return Told{}, fmt.Errorf("told: note %d has no instant of a fire", i)
 		}
 		if n.First.Year() > 9999 || n.First.Year() < 0 {

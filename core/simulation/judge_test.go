@@ -65,8 +65,10 @@ func (w *world) excused(v history.Violation) bool {
 		return slices.ContainsFunc(lives, func(id string) bool { return strings.Contains(v.Text, w.log.name(id)+" ") })
 	}
 	switch v.Invariant {
+	case history.Quiescence:
+		return w.abandoned(v.Key.Job)
 	case history.Coverage:
-		return w.forgot(v.Key.Job, time.Unix(0, v.Key.Due))
+		return w.abandoned(v.Key.Job) || w.forgot(v.Key.Job, time.Unix(0, v.Key.Due))
 	case history.Outcome:
 		// Records of a clock that was a year ahead are set back, and the fires between excused.
 		if w.misled && strings.Contains(v.Text, "as skipped: ") {
@@ -103,6 +105,13 @@ func (w *world) draining(job string, at time.Duration) bool {
 		runs := r.Kind == history.Entered || r.Kind == history.Returned
 		return runs && r.Job == job && r.Total != total && r.At > at-10*time.Second
 	})
+}
+
+// abandoned reports whether every instance of a job had been shut down by the driver when
+// all was quiet: nobody was left to tell anything.
+func (w *world) abandoned(job string) bool {
+	quiet := slices.IndexFunc(w.log.records, func(r history.Record) bool { return r.Kind == history.Quiet && r.Job == job })
+	return quiet >= 0 && len(w.shut) > 0 && w.deserted(job, w.log.records[quiet].At)
 }
 
 // deserted reports whether nobody lived in a job for a while before an instant.

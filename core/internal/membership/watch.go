@@ -215,27 +215,31 @@ func timingOf(s layout.Schedule) (timing, error) {
 	t := timing{line: misfire.Line{Since: s.Since, Now: now}}
 	t.delay, t.delayed = now.Delay()
 	before, err := lineOf(s.Before)
-	if before != nil {
+	if before.Now != nil {
 		t.line.Before = before
 	}
 	return t, err
 }
 
-// lineOf makes one line of the schedules that were in force, the latest first; nil of
-// none. A fixed delay owes no fires of the past.
-func lineOf(past []layout.Past) (misfire.Fires, error) {
+// lineOf makes one line of the schedules that were in force, the latest first; one
+// without Now of none. A fixed delay owes no fires of the past.
+func lineOf(past []layout.Past) (line misfire.Line, err error) {
 	if len(past) == 0 {
-		return nil, nil
+		return line, nil
 	}
 	was, err := settings.ParseSchedule(past[0].Cron, past[0].Zone, past[0].Gap, past[0].Overlap)
 	if err != nil {
-		return nil, err
+		return line, err
 	}
 	if _, delayed := was.Delay(); delayed {
-		return nil, nil
+		return line, nil
 	}
+	line.Since, line.Now = past[0].Since, was
 	earlier, err := lineOf(past[1:])
-	return misfire.Line{Before: earlier, Since: past[0].Since, Now: was}, err
+	if earlier.Now != nil {
+		line.Before = earlier
+	}
+	return line, err
 }
 
 // itemSettings are what the items go by now. The caller holds mu.

@@ -76,7 +76,7 @@ func (f *frames) count() map[uint32]int {
 }
 
 // noBeat is a session timeout with which no heartbeat comes between.
-const noBeat = 5 * time.Minute
+const noBeat = time.Minute
 
 // A crowd is a link with as many writes under way as are sent one by one.
 type crowd struct {

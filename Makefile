@@ -32,7 +32,7 @@ BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 .PHONY: test
 test: $(STEP) ## every test under -race, on real servers; the suite's case counts; both examples
 	@$(STEP) $(FRESH) setup
-	@tools/with-engine $(STEP) $(TABLE) build others memory conformance defects quickstart swap
+	@tools/with-engine $(STEP) $(TABLE) build others memory conformance defects quickstart swap simulation
 
 .PHONY: setup
 setup: ## what the tests need: root on Debian gets it installed, others get a list of what is missing

@@ -153,7 +153,7 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 	require.NoError(b, err)
 	m.Leader = New(Config{
 		Session: ses, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now, Facts: m.known,
-		Emit: m.emit, Watch: ses.Follow, Unwatch: ses.Unfollow, Waits: m.wait,
+		Emit: m.emit, Watch: ses.Follow, Unwatch: ses.Unfollow, Waits: m.wait, Changed: func() {},
 	})
 	ses.Follow(b.job.Lives(), registry.Children, m.sawLife)
 	ses.Follow(b.job.ShardingState(), registry.Children, func(e registry.Event) {

@@ -55,6 +55,8 @@ type Config struct {
 	Unwatch func(path string, scope registry.Scope)
 	// Waits says what the job waits for, "" for nothing.
 	Waits func(what string)
+	// Changed is told that the leader has stepped down.
+	Changed func()
 }
 
 // A Leader is one registration's part in leading.
@@ -344,6 +346,7 @@ func (l *Leader) abdicate(ctx context.Context) error {
 	led := l.led
 	l.led = false
 	l.mu.Unlock()
+	l.cfg.Changed()
 	if led {
 		l.work.Poke() // the node may have gone before: nobody else says that there is one to elect
 	}

@@ -267,7 +267,7 @@ func (m *Member) newLeader(id string) *leading.Leader {
 	return leading.New(leading.Config{
 		Session: m.cfg.Session, Context: ctx, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id,
 		Now: m.cfg.Now, Facts: m.facts, Emit: m.cfg.Emit,
-		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Waits: m.cfg.Host.Waits,
+		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Waits: m.cfg.Host.Waits, Changed: m.changed,
 	})
 }
 

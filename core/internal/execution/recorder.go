@@ -209,8 +209,8 @@ func (r *Recorder) work() {
 		r.mu.Lock()
 		ctx, over := r.ctx, r.gone != nil
 		r.mu.Unlock()
-		if over || ctx.Err() != nil {
-			return
+		if over || ctx.Err() != nil || r.cfg.Session.Err() != nil {
+			return // every call fails at once: Resume goes on, or nobody
 		}
 		if !r.adopt(ctx) {
 			return

@@ -3,6 +3,7 @@ package layout
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,6 +97,7 @@ type Schedule struct {
 // MarshalSchedule writes the value of the schedule's node.
 func MarshalSchedule(s Schedule) []byte {
 	s.Since = s.Since.UTC()
+	s.Before = slices.Clone(s.Before) // it is the caller's
 	for i := range s.Before {
 		s.Before[i].Since = s.Before[i].Since.UTC()
 	}
@@ -107,6 +109,11 @@ func UnmarshalSchedule(value []byte) (Schedule, error) {
 	var s Schedule
 	if err := unmarshalOwn("schedule", value, &s, &s.Since); err != nil {
 		return s, err
+	}
+	for i := range s.Before {
+		if err := normal("schedule", &s.Before[i].Since); err != nil {
+			return s, err
+		}
 	}
 	if s.Number < 1 || s.Cron == "" {
 		return s, &field.Error{Field: "schedule", Problem: "holds no cron; delete the node, and the leader makes it again"}
@@ -168,15 +175,21 @@ func marshalOwn(v any) []byte {
 	return value
 }
 
-// unmarshalOwn reads into a value with some instants, which can be written again then.
+// unmarshalOwn reads into a value with some instants.
 func unmarshalOwn(what string, value []byte, into any, instants ...*time.Time) error {
 	if err := json.Unmarshal(value, into); err != nil {
 		return &field.Error{Field: what, Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value))), Err: err}
 	}
+	return normal(what, instants...)
+}
+
+// normal has instants in UTC, in which they can be written again.
+func normal(what string, instants ...*time.Time) error {
 	for _, t := range instants {
 		if *t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
-			return &field.Error{Field: what, Problem: fmt.Sprintf("holds an instant of the year %d, which is not ours",
-				t.Year())}
+			return &field.Error{
+				Field: what, Problem: fmt.Sprintf("holds an instant of the year %d, which is not ours", t.Year()),
+			}
 		}
 	}
 	return nil

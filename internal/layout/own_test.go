@@ -55,8 +55,8 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 		check(t, base, b, err)
 		schedule := Schedule{Number: rapid.IntRange(1, 9).Draw(t, "n"), Rule: rules.Draw(t, "rule"),
 			Since: ownInstants.Draw(t, "since")}
-		if rapid.Bool().Draw(t, "changed") {
-			schedule.Before = []Past{{rules.Draw(t, "before"), ownInstants.Draw(t, "from")}}
+		for range rapid.IntRange(0, 3).Draw(t, "changes") {
+			schedule.Before = append(schedule.Before, Past{rules.Draw(t, "before"), ownInstants.Draw(t, "and since")})
 		}
 		s, err := UnmarshalSchedule(MarshalSchedule(schedule))
 		check(t, schedule, s, err)
@@ -106,7 +106,9 @@ func TestForeignValuesAreRefused(t *testing.T) {
 			require.NotContains(t, err.Error(), "\n")
 		}
 	}
-	_, err := UnmarshalLife([]byte(`{"up":"2026-11-21T05:00:00Z","at":"9999-12-31T23:59:59-01:00"}`))
+	_, err := UnmarshalSchedule([]byte(`{"n":1,"cron":"x","before":[{"cron":"y","since":"9999-12-31T23:59:59-01:00"}]}`))
+	require.Error(t, err)
+	_, err = UnmarshalLife([]byte(`{"up":"2026-11-21T05:00:00Z","at":"9999-12-31T23:59:59-01:00"}`))
 	require.Error(t, err)
 	for _, value := range []string{"null", "{}", `{"epoch":1}`, `{"to":1}`, `{"epoch":-1,"to":1}`, `{"epoch":1,"to":0}`} {
 		_, err := UnmarshalBase([]byte(value))

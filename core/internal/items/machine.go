@@ -190,12 +190,17 @@ func (m *Machine) forget(it *item) {
 // run in hand: others may have run it.
 func (it *item) back(rec ledger.Item, recorded bool, now time.Time) {
 	it.madeUp = true
-	if recorded && !rec.Through.IsZero() {
-		it.cursor = rec.Through
-	} else {
-		it.cursor = later(it.cursor, now)
+	if it.phase == accounting || it.phase == ending {
+		return // its commit says which cursor it has
 	}
-	it.before = it.cursor
+	through := rec.Through
+	switch {
+	case !recorded || through.IsZero():
+		through = now
+	case it.unrecorded:
+		through = later(through, it.before)
+	}
+	it.before, it.cursor = through, later(through, it.due)
 }
 
 // rest makes an item idle: nothing of it is in hand.
@@ -332,7 +337,7 @@ func (m *Machine) reschedule(it *item, since time.Time, was misfire.Fires) {
 	if it.cursor.After(since) && it.missed == nil {
 		it.missed = &missed{since: since, was: was}
 	}
-	if it.phase == idle || it.phase == running || it.phase == ending {
+	if it.phase == idle || it.phase == running {
 		m.tellMissed(it)
 	}
 }
@@ -458,7 +463,9 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	if it.cursor = it.before; !it.unrecorded && !rec.Through.IsZero() {
 		it.cursor = rec.Through
 	}
-	m.tellMissed(it)
+	if !begins || why != Elsewhere { // else the cursor goes on to due
+		m.tellMissed(it)
+	}
 	switch {
 	case m.items[n] != it || why == NotOwned || rec.Running(): // offered again when the ledger lets it
 	case begins && why == Elsewhere:

@@ -460,6 +460,13 @@ func TestANewScheduleTellsWhatItemsHadPassed(t *testing.T) {
 		require.Empty(t, m.Refused(0, at(10), NotOwned, ledger.Item{Through: zero}, "", at(11)))
 		require.Equal(t, at(9), one(t, m.Tick(at(11)), Begin).Due)
 	})
+	t.Run("elsewhere", func(t *testing.T) {
+		m := start()
+		m.Tick(at(11))
+		m.Change(settings, at(11))
+		one(t, m.Refused(0, at(10), Elsewhere, ledger.Item{Through: zero}, "b", at(11)), Account)
+		require.Equal(t, want, one(t, m.Committed(0, at(10), at(11)), Tell).Skips)
+	})
 	// What both schedules have, the item has run.
 	t.Run("in both", func(t *testing.T) {
 		m := start()

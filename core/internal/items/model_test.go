@@ -114,9 +114,9 @@ func (w *world) own() {
 	another := w.m.epoch != w.led.Epoch
 	for n, rec := range w.led.All() {
 		it := w.m.items[n]
-		fresh := (it == nil && w.m.strays[n] == nil) || (it != nil && another && it.phase == idle)
+		fresh := it == nil || (another && it.phase == idle)
 		if fresh && !w.set.Monitor {
-			w.excuse(n, rec.Through, w.now) // nobody knows what ran
+			w.excuse(n, rec.Through, w.now) // nobody knows what ran; it may run yet
 		}
 	}
 	w.do(w.m.Own(w.led.Clone(), w.now))
@@ -337,7 +337,7 @@ func (w *world) enter() {
 		w.Fatalf("item %d runs %v while it runs %v", a.Item, a.Due, was.Due)
 	}
 	due := a.Due.UTC()
-	if was := w.fate[a.Item][due]; was != "" && was != maybe {
+	if was := w.fate[a.Item][due]; was != "" && was != maybe && was != excused {
 		w.Fatalf("item %d: %v runs, and %s already", a.Item, due, was)
 	}
 	if w.blocked[a.Item] {
@@ -380,7 +380,11 @@ func (w *world) check() {
 
 // books requires that each fire up to the cursor has one outcome, and none after it.
 func (w *world) books(n int, cursor time.Time) {
-	for _, t := range w.fires(w.start[n], cursor) {
+	upTo := cursor
+	if !w.m.until.IsZero() { // what is due after it is the next epoch's
+		upTo = earlier(upTo, w.m.until)
+	}
+	for _, t := range w.fires(w.start[n], upTo) {
 		atCursor := t.Equal(cursor) && len(w.lines) > 1 // it may be no fire of the schedule that the item went by
 		if w.heard == len(w.lines) && w.fate[n][t] == "" && !t.After(w.now) && !atCursor {
 			w.Fatalf("item %d: %v has no outcome, and the cursor is %v", n, t, cursor)
@@ -466,7 +470,7 @@ func (w *world) late() {
 	if w.m.Entered(n, due) {
 		w.Fatalf("item %d enters a fire that it has not", n)
 	}
-	if it := w.m.items[n]; it == nil || (it.phase != accounting && it.phase != ending) {
+	if it := w.m.inHand(n); it == nil || (it.phase != accounting && it.phase != ending) {
 		out = append(out, w.m.Committed(n, due, w.now)...)
 		out = append(out, w.m.Refused(n, due, Elsewhere, ledger.Item{}, "", w.now)...)
 	}

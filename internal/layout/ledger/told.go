@@ -64,7 +64,7 @@ func readTold(notes []Note) (Told, error) {
 		if year := n.Due.UTC().Year(); n.Due.IsZero() || year > 9999 || year < 0 {
 			return Told{}, fmt.Errorf("told: note %d has no instant of a fire", i)
 		}
-		if n.First.Year() > 9999 || n.First.Year() < 0 {
+		if year := n.First.UTC().Year(); year > 9999 || year < 0 {
 			return Told{}, fmt.Errorf("told: note %d has no instant of a first fire", i)
 		}
 		notes[i].Due, notes[i].First = instant(n.Due), instant(n.First)

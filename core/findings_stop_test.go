@@ -35,7 +35,9 @@ func TestFinding3WhatIsOwedAtStopIsMadeUpByTheNextOwner(t *testing.T) {
 		end := w.last().Add(-2 * time.Second)
 		d.stop(b)
 		h := b.history(w, a, d)
-		require.Empty(b, h.skipped, "of a backlog that is not too long nothing is skipped")
+		if b.fake { // on a real clock the last of the backlog may run over the next fire
+			require.Empty(b, h.skipped, "of a backlog that is not too long nothing is skipped")
+		}
 		require.Empty(b, h.open(1, 4, from, end))
 		require.Empty(b, h.wrong())
 		require.Empty(b, w.doubled())

@@ -68,10 +68,14 @@ func (w *world) excused(v history.Violation) bool {
 	case history.Quiescence:
 		return w.abandoned(v.Key.Job)
 	case history.Coverage:
+		// So is an epoch that starts where such a clock stood.
+		if w.misled && strings.Contains(v.Text, "its epoch did not have") {
+			return true
+		}
 		return w.abandoned(v.Key.Job) || w.forgot(v.Key.Job, time.Unix(0, v.Key.Due))
 	case history.Outcome:
 		// Records of a clock that was a year ahead are set back, and the fires between excused.
-		if w.misled && strings.Contains(v.Text, "as skipped: ") {
+		if w.misled && (strings.Contains(v.Text, "as skipped: ") || w.farAhead(v.Key.Due)) {
 			return true
 		}
 		if strings.Contains(v.Text, "nobody told it as cut") && w.forgot(v.Key.Job, time.Unix(0, v.Key.Due)) {
@@ -90,6 +94,12 @@ func (w *world) excused(v history.Violation) bool {
 		return names(w.forged)
 	}
 	return false
+}
+
+// farAhead reports whether a fire was due a day and more after the run: a clock was set.
+func (w *world) farAhead(due int64) bool {
+	last := w.log.records[len(w.log.records)-1]
+	return time.Unix(0, due).After(w.log.records[0].Wall.Add(last.At).Add(24 * time.Hour))
 }
 
 // draining reports whether items of another total than the configured one still ran a

@@ -13,6 +13,7 @@ import (
 // A change is an action of the machine as the recorder takes it.
 type change struct {
 	items.Action
+	now      func() time.Time
 	delayed  bool
 	stopping bool
 	running  string // the path of the running node
@@ -71,7 +72,11 @@ func (c *change) mayBegin(rec ledger.Item, in *ledger.Ledger) bool {
 	if held(rec, in, c.Due) {
 		return false
 	}
-	return !rec.Running() && (c.delayed || c.Due.After(rec.Through))
+	if rec.Running() {
+		return false
+	}
+	// A delay goes on when the clock was set back, and the record is ahead of it.
+	return c.Due.After(rec.Through) || (c.delayed && rec.Through.After(c.now()))
 }
 
 // held reports whether the leader lets the owner begin nothing, or not this fire.

@@ -46,7 +46,7 @@ func (f *Firing) perform(actions []items.Action) {
 
 func (f *Firing) change(a items.Action) *change {
 	return &change{
-		Action: a, delayed: f.machine.Delayed(), stopping: f.stopping, instance: f.id,
+		Action: a, now: f.cfg.Now, delayed: f.machine.Delayed(), stopping: f.stopping, instance: f.id,
 		running: f.cfg.Job.Running(a.Item), epoch: f.machine.Epoch(), total: f.machine.Total(),
 	}
 }

@@ -474,6 +474,9 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 		m.pass(it, due, append(skips, Skip{First: due, Last: due, Count: 1, Reason: event.SkipRunningElsewhere,
 			Detail: detail}))
 	default:
+		if m.set.Delayed && begins { // others have run it since
+			it.ready = earlier(it.cursor, now).Add(m.set.Delay)
+		}
 		m.offer(it, now)
 	}
 	return m.done()

@@ -33,11 +33,7 @@ func (c *client) do(ctx context.Context, f func(ctx context.Context, ses registr
 		if err == nil {
 			return nil
 		}
-		pause := time.NewTimer(50 * time.Millisecond)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !pause(ctx, 50*time.Millisecond) {
 			return errors.Join(err, last)
 		}
 		last = err

@@ -111,12 +111,17 @@ func (p *part) end(k faultKind, target string, hits int) {
 }
 
 // rest waits, or until the run is given up.
-func (p *part) rest(d time.Duration) {
+func (p *part) rest(d time.Duration) { pause(p.ctx, d) }
+
+// pause waits, and reports false when the context ended first.
+func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-p.ctx.Done():
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

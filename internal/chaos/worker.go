@@ -85,19 +85,17 @@ func work() error {
 
 // open waits for the registry. It returns nil when the worker is to stop first.
 func (w *worker) open(ctx context.Context) (registry.Registry, error) {
-	limit := time.NewTimer(startTime)
-	defer limit.Stop()
+	limit, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
 	for {
 		reg, err := openRegistry(ctx, w.task.Registry, w.task.Addrs)
 		if err == nil {
 			return reg, nil
 		}
-		pause := time.NewTimer(100 * time.Millisecond)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			return nil, nil //nolint:nilnil // there is nothing to run any more
-		case <-limit.C:
+		if !pause(limit, 100*time.Millisecond) {
+			if ctx.Err() != nil {
+				return nil, nil //nolint:nilnil // there is nothing to run any more
+			}
 			return nil, err
 		}
 	}

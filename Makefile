@@ -4,7 +4,6 @@ export MAKE
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 BENCHTIME ?= 1x
-LINT = $(GO) tool -modfile=tools/lint.mod golangci-lint
 
 .PHONY: help
 help: ## this list
@@ -25,14 +24,14 @@ FRESH = $(if $(filter $@,$(firstword $(GOALS))),-fresh)
 TABLE = $(if $(filter $@,$(lastword $(GOALS))),-table)
 
 # Runs a command beside one ZooKeeper that all its tests share; none is an error.
-ZOOKEEPER = ELASTICRON_ZOOKEEPER_REQUIRED=1 ELASTICRON_ETCD_REQUIRED=1 $(GO) run ./internal/testbed/cmd/withzookeeper --
-ADAPTERS = ./registry/etcd ./registry/zookeeper ./registry/polled/polledtest ./examples/adapter
+ZOOKEEPER = ELASTICRON_ZOOKEEPER_REQUIRED=1 ELASTICRON_ETCD_REQUIRED=1 ELASTICRON_POSTGRES_REQUIRED=1 $(GO) run ./internal/testbed/cmd/withzookeeper --
+ADAPTERS = ./registry/etcd ./registry/zookeeper ./registry/postgres ./registry/polled/polledtest
 BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 
 .PHONY: test
 test: $(STEP) ## every test under -race, on real servers; the suite's case counts; both examples
 	@$(STEP) $(FRESH) setup
-	@tools/with-engine $(STEP) $(TABLE) build others memory conformance defects quickstart swap simulation
+	@tools/with-engine $(STEP) $(TABLE) build others beside memory conformance defects quickstart swap simulation chaos strikes
 
 .PHONY: setup
 setup: ## what the tests need: root on Debian gets it installed, others get a list of what is missing
@@ -44,7 +43,11 @@ image: ## an image of ZooKeeper for the Docker engine; its name in bin/image
 
 .PHONY: others
 others: $(RACETEST) ## the tests of the packages that no other target tests
-	$(ZOOKEEPER) $(RACETEST) -timeout 20m -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/simulation)$$')
+	$(ZOOKEEPER) $(RACETEST) -timeout 20m -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|postgres|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/simulation)$$')
+
+.PHONY: beside
+beside: $(RACETEST) ## the module that measures: its tests, every scenario at a hundredth of its size
+	cd bench && ELASTICRON_ZOOKEEPER_REQUIRED=1 ../$(RACETEST) -timeout 10m -parallel 6 -- ./...
 
 .PHONY: memory
 memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the latch, the kit for polled stores, the simulation
@@ -53,6 +56,7 @@ memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the la
 .PHONY: conformance
 conformance: $(RACETEST) ## the other adapters' tests: the suite's case counts, and which server they ran against
 	$(ZOOKEEPER) $(RACETEST) -log conformance.log -count=1 -timeout 20m -v -- $(ADAPTERS)
+	$(GO) test -count=1 -timeout 20m ./examples/adapter # SQLite in Go is ten times slower under the race detector
 
 .PHONY: defects
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends
@@ -61,22 +65,27 @@ defects: ## what the bare ZooKeeper client gets wrong, without the race detector
 SEEDS = 2000
 .PHONY: simulation
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
-	$(GO) test -count=1 -timeout 30m ./core/simulation -run 'TestSimulation|TestSeedsReproduce' -seeds $(SEEDS)
+	cd core/simulation && $(GO) test -count=1 -timeout 30m -run 'TestSimulation|TestSeedsReproduce' -seeds $(SEEDS)
 	$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100
-	$(GO) test -count=1 -timeout 30m -tags failpoint ./core/simulation -run 'TestFailpoints|TestMutants' -seeds $(SEEDS)
+	cd core/simulation && $(GO) test -count=1 -timeout 30m -tags failpoint -run 'TestFailpoints|TestMutants' -seeds $(SEEDS)
 
 DURATION = 2m
-REGISTRY = etcd zookeeper
+REGISTRY = etcd,zookeeper
 SEED =
 SERVERS =
-.PHONY: chaos chaos-etcd chaos-zookeeper
-chaos: $(REGISTRY:%=chaos-%) ## processes and faults on real servers: DURATION on each REGISTRY; SEED repeats a run, SERVERS=1,3
-chaos-etcd chaos-zookeeper: chaos-%:
-	$(GO) run ./internal/chaos -registry $* -duration $(DURATION) $(if $(SEED),-seed $(SEED)) $(if $(SERVERS),-servers $(SERVERS))
+CHAOS = ./internal/chaos -registry $(REGISTRY) $(if $(SEED),-seed $(SEED))
+.PHONY: chaos
+chaos: $(STEP) ## processes and faults on real servers: DURATION on each REGISTRY, at the same time; SEED repeats a run, SERVERS=1,3
+	tools/with-engine $(GO) run $(CHAOS) -duration $(DURATION) $(if $(SERVERS),-servers $(SERVERS))
+
+.PHONY: strikes
+strikes: $(STEP) ## a worker killed, paused and cut off at every failpoint of the engine, on each REGISTRY; SEED repeats a run
+	tools/with-engine $(GO) run -tags failpoint $(CHAOS) -strikes -servers 1
 
 .PHONY: build
 build: ## everything compiles
 	$(GO) build ./...
+	cd bench && $(GO) build -o /dev/null ./...
 
 .PHONY: quickstart
 quickstart: ## the quickstart plays on each registry, with few rounds
@@ -101,15 +110,20 @@ format: ## gofmt has nothing to say
 .PHONY: vet
 vet: ## go vet
 	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
 
 .PHONY: lint
 lint: ## golangci-lint, built from tools/lint.mod
-	$(LINT) run --allow-serial-runners ./...
+	@mkdir -p bin
+	$(GO) build -modfile=tools/lint.mod -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	bin/golangci-lint run --allow-serial-runners ./...
+	cd bench && ../bin/golangci-lint run --allow-serial-runners ./...
 
 .PHONY: modules
 modules: ## go.mod is tidy and the modules are what go.sum says
 	$(GO) mod tidy -diff
 	$(GO) mod verify
+	cd bench && $(GO) mod tidy -diff
 
 .PHONY: imports
 imports: ## the direction of imports (ARCHITECTURE.md, Layers)
@@ -118,9 +132,9 @@ imports: ## the direction of imports (ARCHITECTURE.md, Layers)
 .PHONY: examples
 examples: ## every example builds, on other systems too
 	@mkdir -p bin
-	$(GO) build -o bin/ ./examples/...
-	GOOS=darwin $(GO) build -o /dev/null -ldflags=-w ./examples/quickstart ./examples/swap
-	GOOS=windows $(GO) build -o /dev/null -ldflags=-w ./examples/quickstart ./examples/swap
+	$(GO) build -o bin/ ./cmd/... ./examples/...
+	GOOS=darwin $(GO) build -o /dev/null -ldflags=-w ./cmd/elasticron ./examples/quickstart ./examples/swap ./examples/hello ./examples/fromfile ./examples/start
+	GOOS=windows $(GO) build -o /dev/null -ldflags=-w ./cmd/elasticron ./examples/quickstart ./examples/swap ./examples/hello ./examples/fromfile ./examples/start
 
 .PHONY: generated
 generated: ## go generate changes nothing
@@ -131,6 +145,11 @@ generated: ## go generate changes nothing
 .PHONY: bench
 bench: ## all benchmarks, once each unless BENCHTIME says otherwise
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+
+BENCH = -scenario recorded,due-10000,items-5000
+.PHONY: bench-core
+bench-core: ## Elasticron beside its rivals on a real server; BENCH are bench's flags (docs/benchmarks.md)
+	cd bench && $(GO) run . $(BENCH)
 
 .PHONY: cover
 cover: ## coverage of each function, over the tests of all packages

@@ -13,8 +13,11 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/job"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -28,6 +31,8 @@ type Config struct {
 	file     string
 	settings map[string]FieldError // where the keys of the registry block stand
 	places   places
+	works    map[string]work
+	notes    []Note
 }
 
 // Load reads a file. The error is that of the file system, or an *Error. opts are those
@@ -61,12 +66,37 @@ func Parse(file string, data []byte, opts ...core.Option) (*Config, error) {
 		dir = abs // the process may change its folder
 	}
 	r := &reader{file: file, dir: dir, opts: opts}
+	var notes []Note
+	if foreignFile(doc) {
+		doc, notes, r.problems = foreignTree(file, doc)
+		if len(r.problems) > 0 {
+			return nil, asError(r.problems)
+		}
+	}
 	cfg := r.root(doc)
 	if err := asError(r.problems); err != nil {
 		return nil, err
 	}
+	cfg.notes = notes
 	return cfg, nil
 }
+
+// foreignTree makes a file of ours of ElasticJob's. A password that stands in it is refused, as
+// it is in ours.
+func foreignTree(file string, doc *yaml.Node) (*yaml.Node, []Note, []*FieldError) {
+	c := newConverter(file, ConvertOptions{})
+	tree := c.convert(doc)
+	for _, s := range c.secrets {
+		c.problems = append(c.problems, &FieldError{File: file, Line: s.Line, Column: s.column, Field: s.Field, Problem: "holds a secret, which does not belong in this file; " +
+			"write a variable in its place, ${NAME}, or have `elasticron convert` take it out"})
+	}
+	return tree, c.notes, c.problems
+}
+
+// Notes say what a file of ElasticJob asks for and what is different here, none for a file in
+// the form of this package. What is Lost is a warning when a scheduler starts with the registry
+// that Open returns.
+func (c *Config) Notes() []Note { return slices.Clone(c.notes) }
 
 // Open opens the registry. Its adapter must have been imported. The caller closes it. An
 // error names the place in the file; it is registry.ErrUnavailable or ErrDenied as well,
@@ -80,8 +110,8 @@ func (c *Config) Open(ctx context.Context) (registry.Registry, error) {
 	if err == nil {
 		key = "url"
 		var reg registry.Registry
-		if reg, err = registry.Open(ctx, u); err == nil {
-			return reg, nil
+		if reg, err = c.Registry.open(ctx, u); err == nil {
+			return c.telling(reg), nil
 		}
 	}
 	at, known := c.settings[key]
@@ -90,6 +120,35 @@ func (c *Config) Open(ctx context.Context) (registry.Registry, error) {
 	}
 	at.Problem, at.Err = oneLine(err.Error()), err
 	return nil, &at
+}
+
+// telling has the scheduler warn of what is lost.
+func (c *Config) telling(reg registry.Registry) registry.Registry {
+	var lost []string
+	for _, n := range c.notes {
+		if n.Lost {
+			lost = append(lost, c.file+": "+n.String())
+		}
+	}
+	if lost == nil {
+		return reg
+	}
+	return warned{Registry: reg, warnings: lost}
+}
+
+// warned is a registry with warnings, which a scheduler tells when it starts.
+type warned struct {
+	registry.Registry
+
+	warnings []string
+}
+
+// Warnings are those of the file, and those of the adapter.
+func (w warned) Warnings() []string {
+	if inner, ok := w.Registry.(interface{ Warnings() []string }); ok {
+		return slices.Concat(w.warnings, inner.Warnings())
+	}
+	return w.warnings
 }
 
 // missing finds the first file or variable that the registry block names and that is
@@ -130,56 +189,71 @@ func (c *Config) Job(name string) (core.JobConfig, bool) {
 	return core.JobConfig{}, false
 }
 
-// Bind adds every job of the file to the scheduler, with the function that the
-// program has for its name. A job without a function, and a function without a job,
-// are an *Error that names them, and nothing is added. What core refuses is an
-// *Error too; the jobs before it in the file are then added.
-func (c *Config) Bind(s *core.Scheduler, functions map[string]core.Job) error {
-	if err := c.match(functions); err != nil {
+// Bind adds every job of the file to the scheduler: of the kind that its type says, or with
+// the function that the program has for its name. A job with neither, and a function without
+// a job, are an *Error that names them, and nothing is added. What core refuses is an
+// *Error too; the jobs before it in the file are then added. kinds are more than job.BuiltIn.
+func (c *Config) Bind(s *core.Scheduler, functions map[string]core.Job, kinds ...job.Kinds) error {
+	work, err := c.match(functions, kinds)
+	if err != nil {
 		return err
 	}
-	for _, j := range c.Jobs {
-		err := s.Add(functions[j.Name], j)
-		var problems []*FieldError
-		for _, e := range field.All(err) {
-			problems = append(problems, c.places.problem(c.file, e))
-		}
-		if len(problems) > 0 {
-			return asError(problems)
-		}
-		if err != nil {
+	for i, j := range c.Jobs {
+		if err := c.problems(s.Add(work[i], j)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// match compares the names of the file with those of the program.
-func (c *Config) match(functions map[string]core.Job) error {
+// problems tells an error of core at the places of the file.
+func (c *Config) problems(err error) error {
+	var problems []*FieldError
+	for _, e := range field.All(err) {
+		problems = append(problems, c.places.problem(c.file, e))
+	}
+	if len(problems) > 0 {
+		return asError(problems)
+	}
+	return err
+}
+
+// match compares the names of the file with those of the program, and makes the jobs.
+func (c *Config) match(functions map[string]core.Job, kinds []job.Kinds) ([]core.Job, error) {
 	var problems []*FieldError
 	if len(c.Jobs)+len(functions) == 0 {
 		problems = append(problems, &FieldError{File: c.file, Field: "jobs", Problem: "there is none; write jobs: and below it the name of a job with its settings"})
 	}
 	names := slices.Sorted(maps.Keys(functions))
 	var jobs []string
-	for _, j := range c.Jobs {
+	made := make([]core.Job, len(c.Jobs))
+	for i, j := range c.Jobs {
 		jobs = append(jobs, j.Name)
-		if functions[j.Name] != nil {
+		if functions[j.Name] == nil && c.works[j.Name].byFunction() {
+			problems = append(problems, c.noFunction(j.Name, names))
 			continue
 		}
-		m, _ := c.places.at(j.Name, "Name")
-		p := &FieldError{File: c.file, Field: m.path, Problem: "the program has no function for this job" + among("; it has them for", names)}
-		if m.key != nil {
-			p.Line, p.Column = m.key.Line, m.key.Column
+		var err error
+		if made[i], err = c.Work(j.Name, functions[j.Name], kinds...); err != nil {
+			problems = append(problems, field.All(err)...)
 		}
-		problems = append(problems, p)
 	}
 	for _, name := range names {
 		if !slices.Contains(jobs, name) {
 			problems = append(problems, &FieldError{File: c.file, Field: join("jobs", name), Problem: "is missing: the program has a function of this name; add the job" + among(" (the file has", jobs, ")")})
 		}
 	}
-	return asError(problems)
+	return made, asError(problems)
+}
+
+// noFunction is the problem of a job that nothing says what it does.
+func (c *Config) noFunction(name string, names []string) *FieldError {
+	m, _ := c.places.at(name, "Name")
+	p := &FieldError{File: c.file, Field: m.path, Problem: "the program has no function for this job" + among("; it has them for", names)}
+	if m.key != nil {
+		p.Line, p.Column = m.key.Line, m.key.Column
+	}
+	return p
 }
 
 // among lists names behind an introduction, or nothing when there are none.

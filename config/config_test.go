@@ -1,20 +1,25 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/registry"
 	_ "github.com/elasticron/elasticron/registry/etcd"      // registers etcd://
 	_ "github.com/elasticron/elasticron/registry/memory"    // registers memory://
 	_ "github.com/elasticron/elasticron/registry/zookeeper" // registers zookeeper://
@@ -35,7 +40,10 @@ jobs:
     shardingItemParameters: 0=Beijing,1=Shanghai
     jobParameter: 007
     monitorExecution: false
+    showRunningAfter: never
     misfire: false
+    misfireCap: 5
+    misfireWindow: 0s
     failover: true
     maxTimeDiff: 90s
     reconcileInterval: never
@@ -49,7 +57,7 @@ jobs:
     overwrite: true
     staticSharding: true
     concurrency: 2
-  orders: {cron: "@every 90s", shardingTotalCount: 2, shardingItemParameters: {0: north, 1: south}, reconcileInterval: 1h}
+  orders: {cron: "@every 90s", shardingTotalCount: 2, shardingItemParameters: {0: north, 1: south}, reconcileInterval: 1h, misfire: all, misfireWindow: 30m}
 `
 
 func TestEveryFieldOfAJob(t *testing.T) {
@@ -58,11 +66,12 @@ func TestEveryFieldOfAJob(t *testing.T) {
 	want := []core.JobConfig{
 		{
 			Name: "hello", Class: "com.acme.HelloJob", Cron: "0/5 * * * * ?", TimeZone: "Europe/Berlin", Gap: "skip", Overlap: "both",
-			Shards: 3, ItemParams: map[int]string{0: "Beijing", 1: "Shanghai"}, JobParam: "007", Monitor: core.MonitorOff, Misfire: core.MisfireSkip, Failover: true,
+			Shards: 3, ItemParams: map[int]string{0: "Beijing", 1: "Shanghai"}, JobParam: "007", Monitor: core.MonitorOff, ShowRunningAfter: -time.Second, Misfire: core.MisfireSkip,
+			MisfireCap: 5, MisfireWindow: -time.Second, Failover: true,
 			MaxTimeDiff: 90 * time.Second, ReconcileInterval: -time.Minute, Strategy: "STICKY", Description: "says hello", Label: "no",
 			Props: map[string]string{"http.uri": "http://127.0.0.1/", "retries": "3"}, Disabled: true, Overwrite: true, StaticSharding: true, Concurrency: 2,
 		},
-		{Name: "orders", Cron: "@every 90s", Shards: 2, ItemParams: map[int]string{0: "north", 1: "south"}, ReconcileInterval: time.Hour},
+		{Name: "orders", Cron: "@every 90s", Shards: 2, ItemParams: map[int]string{0: "north", 1: "south"}, ReconcileInterval: time.Hour, Misfire: core.MisfireAll, MisfireWindow: 30 * time.Minute},
 	}
 	require.Empty(t, cmp.Diff(want, c.Jobs))
 	job, ok := c.Job("orders")
@@ -146,10 +155,73 @@ func TestTheRegistryBlockBecomesAURL(t *testing.T) {
 	}
 }
 
-func TestVariablesAreOfTheRegistryBlockAlone(t *testing.T) {
-	c, err := Parse("jobs.yaml", []byte(job+"shardingTotalCount: 1\n    jobParameter: ${HOME} costs $$5\n"))
+// A variable works in every value of a job, whatever its type, and quotes make no difference.
+func TestVariablesInJobs(t *testing.T) {
+	t.Setenv("CONFIG_SHARDS", "3")
+	t.Setenv("CONFIG_CITY", "深圳")
+	t.Setenv("CONFIG_NEVER", "never")
+	c, err := Parse("jobs.yaml", []byte(`registry: {url: 'memory://a/b'}
+jobs:
+  hello:
+    cron: ${CONFIG_CRON:-0/5 * * * * ?}
+    timeZone: "${CONFIG_ZONE:-Asia/Shanghai}"
+    shardingTotalCount: ${CONFIG_SHARDS}
+    shardingItemParameters: {0: '${CONFIG_CITY}', 1: b}
+    jobParameter: ${CONFIG_CITY} costs $$5
+    monitorExecution: "${CONFIG_MONITOR:-false}"
+    maxTimeDiff: ${CONFIG_DIFF:-90s}
+    reconcileInterval: ${CONFIG_NEVER}
+    concurrency: '${CONFIG_SHARDS}'
+    props: {a: "${CONFIG_CITY}", b: '${CONFIG_EMPTY:-}'}
+  other: {cron: '@daily', shardingTotalCount: 1, shardingItemParameters: '0=${CONFIG_CITY}'}
+`))
 	require.NoError(t, err)
-	require.Equal(t, "${HOME} costs $$5", c.Jobs[0].JobParam)
+	require.Equal(t, core.JobConfig{
+		Name: "hello", Cron: "0/5 * * * * ?", TimeZone: "Asia/Shanghai", Shards: 3, ItemParams: map[int]string{0: "深圳", 1: "b"},
+		JobParam: "深圳 costs $5", Monitor: core.MonitorOff, MaxTimeDiff: 90 * time.Second, ReconcileInterval: -time.Minute, Concurrency: 3,
+		Props: map[string]string{"a": "深圳", "b": ""},
+	}, c.Jobs[0])
+	require.Equal(t, map[int]string{0: "深圳"}, c.Jobs[1].ItemParams)
+	_, err = Parse("f.yaml", []byte(oneJob+"shardingTotalCount: 1\n    jobParameter: costs $5\n"))
+	require.EqualError(t, err, "f.yaml:7:19: jobs.hello.jobParameter: has a lone $; write ${NAME} for an environment variable, or $$ for a dollar")
+}
+
+// Every string of a file may be a variable: what uses every key reads the same with one in every
+// value.
+func TestVariablesInEveryValue(t *testing.T) {
+	const more = `
+  username: jo
+  passwordFile: /run/pw
+  tls: {enabled: true, ca: /ca.pem, cert: /c.pem, key: /k.pem}
+  retry: {base: 2s, max: 4s, retries: 5}
+`
+	file := strings.Replace(every, "\n  url: memory://every/shop\n", "\n  url: memory://every/shop"+more, 1)
+	file = strings.Replace(file, "    concurrency: 2\n", "    concurrency: 2\n    type: SCRIPT\n    timeout: 5s\n    attempts: 4\n    jobErrorHandlerType: IGNORE\n", 1)
+	want, err := Parse("jobs.yaml", []byte(file))
+	require.NoError(t, err)
+	root, problem := document([]byte(file))
+	require.Nil(t, problem)
+	replaced := 0
+	var replace func(n *yaml.Node)
+	replace = func(n *yaml.Node) {
+		for i := 1; i < len(n.Content); i += 2 {
+			if v := n.Content[i]; v.Kind == yaml.ScalarNode {
+				v.Value, v.Tag, v.Style = "${CONFIG_NOBODY_SETS:-"+v.Value+"}", "!!str", 0
+				replaced++
+			} else {
+				replace(v)
+			}
+		}
+	}
+	replace(root)
+	require.Equal(t, 3+4+3+len(fields)-1+2+len(works)+7, replaced, "a key is missing above")
+	text, err := yaml.Dump(root)
+	require.NoError(t, err)
+	got, err := Parse("jobs.yaml", text)
+	require.NoError(t, err, string(text))
+	require.Equal(t, want.Jobs, got.Jobs)
+	require.Equal(t, want.Registry, got.Registry)
+	require.Equal(t, want.works, got.works)
 }
 
 // The settings that the block becomes are known to the adapters.
@@ -225,7 +297,7 @@ func TestOpen(t *testing.T) {
 	c, err = Parse("jobs.yaml", []byte("registry:\n  url: consul://h/shop\n"))
 	require.NoError(t, err)
 	_, err = c.Open(t.Context())
-	require.EqualError(t, err, `jobs.yaml:2:3: registry.url: registry: unknown scheme "consul" (forgotten import?); registered: [etcd memory zookeeper]`)
+	require.EqualError(t, err, `jobs.yaml:2:3: registry.url: registry: unknown scheme "consul" (forgotten import?); registered: [etcd flaky memory zookeeper]`)
 
 	_, err = (&Config{}).Open(t.Context())
 	require.ErrorContains(t, err, "registry.url: is missing")
@@ -285,4 +357,34 @@ func TestAProblemLeadsToItsCause(t *testing.T) {
 	want := []*FieldError{{Job: "hello", File: "jobs.yaml", Line: 2, Column: 22, Field: "jobs.hello.cron"}}
 	require.Empty(t, cmp.Diff(want, all.Problems, cmpopts.IgnoreFields(FieldError{}, "Problem", "Err")))
 	require.ErrorIs(t, err, core.ErrConfig)
+}
+
+// flaky is a registry in memory that can be reached at the third attempt.
+var flaky atomic.Int32
+
+func init() {
+	registry.Register("flaky", func(ctx context.Context, _ *url.URL) (registry.Registry, error) {
+		if flaky.Add(1) < 3 {
+			return nil, fmt.Errorf("flaky: %w: not yet", registry.ErrUnavailable)
+		}
+		return registry.Open(ctx, "memory://flaky/shop")
+	})
+}
+
+func TestOpenRetriesAsTheFileSays(t *testing.T) {
+	for block, attempts := range map[string]int32{"": 1, "retry: {base: 1ms, retries: 1}": 2, "retry: {base: 1ms, max: 2ms, retries: 5}": 3} {
+		flaky.Store(0)
+		c, err := Parse("jobs.yaml", []byte("registry:\n  url: flaky://h/shop\n  "+block+"\n"))
+		require.NoError(t, err)
+		reg, err := c.Open(t.Context())
+		require.Equal(t, attempts, flaky.Load(), block)
+		if attempts < 3 {
+			require.ErrorIs(t, err, registry.ErrUnavailable)
+			require.ErrorContains(t, err, "jobs.yaml:2:3: registry.url: flaky: ")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, "shop", reg.Namespace())
+		require.NoError(t, reg.Close())
+	}
 }

@@ -27,6 +27,13 @@
 // Config.Job and adds it itself. What core.New is told of sharding strategies
 // (core.WithStrategy) is told to Load too, so that it knows their names.
 //
+// # Variables
+//
+// In every value of the file ${NAME} is replaced by an environment variable, ${NAME:-default}
+// by the default when the variable is unset or empty, and $$ is a dollar; a lone $ is
+// refused. Quotes make no difference. What stands among the settings of a job is
+// written to the registry: put no secret there.
+//
 // # The registry
 //
 //	registry:
@@ -39,14 +46,14 @@
 //	    cert: client.pem
 //	    key: client.key
 //
+//	  retry: {base: 1s, max: 3s, retries: 3}   # package registry/retry; without it, none
+//
 // Whatever the adapter of the scheme understands stands in the url; the other keys
 // become the settings username, password-file, password-env, ca, cert, key and tls
 // of it. File names are relative to the folder of the YAML file.
 //
-// In this block, and nowhere else, ${NAME} is replaced by an environment variable,
-// ${NAME:-default} by the default when the variable is unset or empty, and $$ is a
-// dollar. Quotes make no difference. A value that is empty then counts as not
-// given. The exception is passwordEnv, which is itself the name of a variable.
+// A value that is empty counts as not given in this block. The exception to variables is
+// passwordEnv, which is itself the name of one.
 //
 // A password stands neither in the file nor in the url: both are refused.
 //
@@ -66,7 +73,10 @@
 //	shardingItemParameters   ItemParams          0=a,1=b or a mapping {0: a, 1: b}
 //	jobParameter             JobParam           text
 //	monitorExecution         Monitor            true (default) or false
-//	misfire                  Misfire            true (default) or false
+//	showRunningAfter         ShowRunningAfter   duration, or never
+//	misfire                  Misfire            true (default), false or all
+//	misfireCap               MisfireCap         whole number
+//	misfireWindow            MisfireWindow      duration, such as 1h; 0s: nothing from a time in which nobody was up
 //	failover                 Failover           true or false
 //	maxTimeDiff              MaxTimeDiff        duration in whole seconds, such as 90s
 //	reconcileInterval        ReconcileInterval  duration in whole minutes, or never
@@ -79,10 +89,43 @@
 //	staticSharding           StaticSharding     true or false
 //	concurrency              Concurrency        whole number
 //
+// Besides, a job may say what it does, for which this process alone counts:
+//
+//	type                  SCRIPT or HTTP, with settings among props (package job); SIMPLE,
+//	                      DATAFLOW or nothing is a function of the program
+//	jobErrorHandlerType   what becomes of a failed run (package errorhandler): LOG, THROW,
+//	                      IGNORE, STOP, WEBHOOK, and those whose packages are imported
+//	attempts              how often a run is tried in all, with pauses that grow
+//	timeout               duration that bounds each attempt
+//
+// So a file alone runs commands and requests, with cfg.Bind(sched, nil):
+//
+//	jobs:
+//	  reindex:
+//	    cron: 0 0 2 * * ?
+//	    shardingTotalCount: 3
+//	    type: SCRIPT
+//	    jobErrorHandlerType: STOP
+//	    timeout: 10m
+//	    props: {script.command.line: scripts/reindex.sh --full}
+//
 // A key that is left out has the default of core.JobConfig, which is that of
 // ElasticJob's Java API: monitorExecution and misfire are true (in ElasticJob's
 // Spring Boot starter they are false). ElasticJob's maxTimeDiffSeconds and
 // reconcileIntervalMinutes are durations here; the error tells the line to write.
+//
+// # ElasticJob's file
+//
+// Load and Parse read ElasticJob's own YAML too, the block elasticjob of a Spring Boot
+// application.yml; Config.Notes says what is different. Convert makes a file of ours of it,
+// and takes passwords out; ConvertRegistry does so for jobs that ElasticJob has written to a
+// registry. The command is `elasticron convert`, the page docs/migration.md.
+//
+// # Schema and reference
+//
+// Schema is the JSON Schema of the file, Reference the page docs/configuration.md. Both are
+// made of the tables by which the file is read, whose keys a test holds to the fields of
+// core.JobConfig.
 //
 // # Errors
 //

@@ -60,3 +60,43 @@ jobs:
 	// jobs.yaml:6:11: jobs.hello.cron: has 5 fields, Quartz has 6, seconds first, or 7 with the year; write 0 0 2 * * ?
 	// jobs.yaml:7:5: jobs.hello.shards: is not a key here; did you mean shardingTotalCount?
 }
+
+func ExampleConvert() {
+	old := `
+elasticjob:
+  regCenter: {serverLists: 'zk:2181', namespace: shop, sessionTimeoutMilliseconds: 30000, digest: 'jo:sesame'}
+  jobs:
+    report:
+      elasticJobType: SCRIPT
+      cron: ${REPORT_CRON:0 0 2 * * ?}
+      shardingTotalCount: 1
+      monitorExecution: true
+      misfire: true
+      reconcileIntervalMinutes: 10
+      props: {script.command.line: report.sh}
+`
+	made, err := config.Convert("application.yml", []byte(old), config.ConvertOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(string(made.YAML))
+	// Output:
+	// # Made of application.yml by elasticron convert.
+	// # - line 3: elasticjob.regCenter.digest: goes into the environment variable REGISTRY_PASSWORD
+	// registry:
+	//   url: zookeeper://zk:2181/shop?session-timeout=30s
+	//   username: jo
+	//   passwordEnv: REGISTRY_PASSWORD
+	// jobs:
+	//   report:
+	//     type: SCRIPT
+	//     elasticJobClass: SCRIPT
+	//     cron: ${REPORT_CRON:-0 0 2 * * ?}
+	//     shardingTotalCount: 1
+	//     monitorExecution: true
+	//     misfire: true
+	//     reconcileInterval: 10m
+	//     props:
+	//       script.command.line: report.sh
+}

@@ -1,10 +1,14 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 )
+
+// errUnset is within the error of a variable that is not set.
+var errUnset = errors.New("is not set")
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -54,5 +58,5 @@ func variable(inner string, lookup func(string) (string, bool)) (string, error) 
 	case set:
 		return value, nil
 	}
-	return "", fmt.Errorf("the environment variable %s is not set; set it, or give a default: ${%s:-value}", name, name)
+	return "", fmt.Errorf("the environment variable %s %w; set it, or give a default: ${%s:-value}", name, errUnset, name)
 }

@@ -10,10 +10,13 @@ import (
 // problems of one line each.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(every))
-	f.Add([]byte(job + "shardingTotalCount: 1\n"))
+	f.Add([]byte(oneJob + "shardingTotalCount: 1\n"))
 	f.Add([]byte("registry: {url: &a ${X:-$$}, tls: {ca: *a}}\njobs: [!t {<<: x}]\n"))
 	f.Add([]byte("registry:\n\turl: etcd://jo:pw@h/s?password=x\n---\n"))
 	f.Add([]byte("jobs:\n  a: {maxTimeDiffSeconds: 1, reconcileIntervalMinutes: [], shardingItemParameters: {0: a}}\n"))
+	f.Add([]byte(application))
+	f.Add([]byte("elasticjob.regCenter: {server-lists: a, namespace: b, digest: '${X}'}\nelasticjob: {jobs: {\"[a.b]\": {cron: '@daily', props: {a: {b: c}, a.b: d}}}}\n"))
+	f.Add([]byte("reg-center: {}\njobs.a.cron: '#{x} ${y:${z}} $'\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse("f.yaml", data)
 		if err == nil {

@@ -13,36 +13,68 @@ import (
 	"github.com/elasticron/elasticron/internal/layout"
 )
 
-// A jobKey is a key of a job: its name in the file, the field of core.JobConfig, and
-// how it is read. read reports whether the value could be read.
+// A jobKey is a key of a job: its name in the file, the field of core.JobConfig, how it is
+// read, and what the reference says of it. read reports whether the value could be read.
 type jobKey struct {
 	key, name string
 	read      func(r *reader, m member, c *core.JobConfig) bool
+	about     about
 }
 
 // fields are in the order of core.JobConfig. Name is the key of the job's block.
 var fields = []jobKey{
-	{"elasticJobClass", "Class", word(func(c *core.JobConfig) *string { return &c.Class })},
-	{"cron", "Cron", word(func(c *core.JobConfig) *string { return &c.Cron })},
-	{"timeZone", "TimeZone", word(func(c *core.JobConfig) *string { return &c.TimeZone })},
-	{"gap", "Gap", word(func(c *core.JobConfig) *string { return &c.Gap })},
-	{"overlap", "Overlap", word(func(c *core.JobConfig) *string { return &c.Overlap })},
-	{"shardingTotalCount", "Shards", number(func(c *core.JobConfig) *int { return &c.Shards })},
-	{"shardingItemParameters", "ItemParams", readParams},
-	{"jobParameter", "JobParam", text(func(c *core.JobConfig) *string { return &c.JobParam })},
-	{"monitorExecution", "Monitor", either(core.MonitorOn, core.MonitorOff, func(c *core.JobConfig) *core.Monitor { return &c.Monitor })},
-	{"misfire", "Misfire", either(core.MisfireOnce, core.MisfireSkip, func(c *core.JobConfig) *core.Misfire { return &c.Misfire })},
-	{"failover", "Failover", flag(func(c *core.JobConfig) *bool { return &c.Failover })},
-	{"maxTimeDiff", "MaxTimeDiff", readTimeDiff},
-	{"reconcileInterval", "ReconcileInterval", readReconcile},
-	{"jobShardingStrategyType", "Strategy", word(func(c *core.JobConfig) *string { return &c.Strategy })},
-	{"description", "Description", text(func(c *core.JobConfig) *string { return &c.Description })},
-	{"label", "Label", text(func(c *core.JobConfig) *string { return &c.Label })},
-	{"props", "Props", readProps},
-	{"disabled", "Disabled", flag(func(c *core.JobConfig) *bool { return &c.Disabled })},
-	{"overwrite", "Overwrite", flag(func(c *core.JobConfig) *bool { return &c.Overwrite })},
-	{"staticSharding", "StaticSharding", flag(func(c *core.JobConfig) *bool { return &c.StaticSharding })},
-	{"concurrency", "Concurrency", number(func(c *core.JobConfig) *int { return &c.Concurrency })},
+	{"elasticJobClass", "Class", text(func(c *core.JobConfig) *string { return &c.Class }), about{
+		aText, "none", "The Java class or type that stands at the job's node in the registry, where ElasticJob has written there before or shares the job. " +
+			"A program of Go needs none."}},
+	{"cron", "Cron", text(func(c *core.JobConfig) *string { return &c.Cron }), about{
+		aText, "none: it must be given", "When the job fires: Quartz's six or seven fields, seconds first (`0/5 * * * * ?`), " +
+			"`@every 90s` (fixed rate), `@delay 90s` (fixed delay after the end of an item's run), `@hourly`, `@daily` and so on. " +
+			"One that begins with `*` or `@` stands in quotes."}},
+	{"timeZone", "TimeZone", text(func(c *core.JobConfig) *string { return &c.TimeZone }), about{
+		aText, "the zone of the process that writes the configuration to the registry first", "The zone in which `cron` is read: an IANA name, `UTC` or `GMT+8`."}},
+	{"gap", "Gap", text(func(c *core.JobConfig) *string { return &c.Gap }), about{
+		oneOf("run-after", "skip"), "`run-after`", "What becomes of a fire that a change to summer time leaves out."}},
+	{"overlap", "Overlap", text(func(c *core.JobConfig) *string { return &c.Overlap }), about{
+		oneOf("first", "both"), "`first`", "What becomes of a fire that occurs twice when summer time ends."}},
+	{"shardingTotalCount", "Shards", number(func(c *core.JobConfig) *int { return &c.Shards }), about{
+		aNumber, "none: it must be given", "The number of sharding items, 1 to 100,000; with a fixed delay to 2,000."}},
+	{"shardingItemParameters", "ItemParams", readParams, about{
+		someParams, "none", "The items' own parameters: `0=a,1=b`, or a mapping `{0: a, 1: b}`. A parameter holds neither `,` nor `=`."}},
+	{"jobParameter", "JobParam", text(func(c *core.JobConfig) *string { return &c.JobParam }), about{
+		aText, "empty", "Is given to every item."}},
+	{"monitorExecution", "Monitor", either(core.MonitorOn, core.MonitorOff, func(c *core.JobConfig) *core.Monitor { return &c.Monitor }), about{
+		aFlag, "`true`", "Whether what runs is recorded in the registry. With `false` a fire costs no request, and overlap over instances is not prevented."}},
+	{"showRunningAfter", "ShowRunningAfter", readShowRunning, about{
+		durationOr("never"), "`1s`", "How long a run lasts until it is shown to ElasticJob's tools."}},
+	{"misfire", "Misfire", readMisfire, about{
+		flagOr("all"), "`true`", "What becomes of fires that came due while the item was busy or had no owner: `true` runs once for all of them, `all` for each, `false` for none."}},
+	{"misfireCap", "MisfireCap", readMisfireCap, about{
+		aNumber, "10", "How many missed fires of an item `misfire: all` makes up, 1 to 1,000."}},
+	{"misfireWindow", "MisfireWindow", readMisfireWindow, about{
+		aDuration, "`1h`", "How late a missed fire may be to be made up. `0s`: however late, but none that was due while no instance was up."}},
+	{"failover", "Failover", flag(func(c *core.JobConfig) *bool { return &c.Failover }), about{
+		aFlag, "`false`", "Whether an item runs again at once when its instance dies while it runs."}},
+	{"maxTimeDiff", "MaxTimeDiff", readTimeDiff, about{
+		aDuration, "any difference", "How far an instance's clock may be off, in whole seconds."}},
+	{"reconcileInterval", "ReconcileInterval", readReconcile, about{
+		durationOr("never"), "`10m`", "How often the leader compares the whole state with what it should be, in whole minutes."}},
+	{"jobShardingStrategyType", "Strategy", text(func(c *core.JobConfig) *string { return &c.Strategy }), about{
+		aText, "`AVG_ALLOCATION`", "The sharding strategy: `AVG_ALLOCATION`, `ODEVITY`, `ROUND_ROBIN`, `STICKY`, or one of the program's (core.WithStrategy)."}},
+	{"description", "Description", text(func(c *core.JobConfig) *string { return &c.Description }), about{
+		aText, "empty", "For people."}},
+	{"label", "Label", text(func(c *core.JobConfig) *string { return &c.Label }), about{
+		aText, "empty", "For people."}},
+	{"props", "Props", readProps, about{
+		someProps, "none", "Settings of the kind of job and of the error handler, and the job's own. All who can read the registry see them: no secret belongs here. " +
+			"Names that begin with `elasticron.` are taken."}},
+	{"disabled", "Disabled", flag(func(c *core.JobConfig) *bool { return &c.Disabled }), about{
+		aFlag, "`false`", "Whether this server's part of the job starts disabled."}},
+	{"overwrite", "Overwrite", flag(func(c *core.JobConfig) *bool { return &c.Overwrite }), about{
+		aFlag, "`false`", "Whether this configuration replaces the one in the registry at start."}},
+	{"staticSharding", "StaticSharding", flag(func(c *core.JobConfig) *bool { return &c.StaticSharding }), about{
+		aFlag, "`false`", "Whether items are assigned once, and move only when their number changes."}},
+	{"concurrency", "Concurrency", number(func(c *core.JobConfig) *int { return &c.Concurrency }), about{
+		aNumber, "2 for each CPU", "How many items run at once in this process."}},
 }
 
 // fieldOf finds the key of a field of core.JobConfig.
@@ -58,15 +90,6 @@ func text(at func(*core.JobConfig) *string) func(*reader, member, *core.JobConfi
 	return func(r *reader, m member, c *core.JobConfig) (ok bool) {
 		*at(c), ok = r.text(m)
 		return ok
-	}
-}
-
-// word is a text that has a form, in which a variable has no place.
-func word(at func(*core.JobConfig) *string) func(*reader, member, *core.JobConfig) bool {
-	return func(r *reader, m member, c *core.JobConfig) (ok bool) {
-		s, ok := r.text(m)
-		*at(c) = s
-		return ok && !r.variable(m, s)
 	}
 }
 
@@ -96,17 +119,47 @@ func either[T any](yes, no T, at func(*core.JobConfig) *T) func(*reader, member,
 	}
 }
 
+// orDuration takes a word that stands for a duration with a meaning of its own, and durations.
+func orDuration(at func(*core.JobConfig) *time.Duration, word string, is time.Duration, example, advice string) func(*reader, member, *core.JobConfig) bool {
+	return func(r *reader, m member, c *core.JobConfig) (ok bool) {
+		if r.says(m, word) {
+			*at(c) = is
+			return true
+		}
+		*at(c), ok = r.duration(m, example, advice)
+		return ok
+	}
+}
+
+var (
+	readReconcile = orDuration(func(c *core.JobConfig) *time.Duration { return &c.ReconcileInterval },
+		"never", -time.Minute, "10m", "write never, or remove the key for 10m")
+	readShowRunning = orDuration(func(c *core.JobConfig) *time.Duration { return &c.ShowRunningAfter },
+		"never", -time.Second, "500ms", "write never, or remove the key for 1s")
+	readMisfireWindow = orDuration(func(c *core.JobConfig) *time.Duration { return &c.MisfireWindow },
+		"0s", -time.Second, "1h", "write 0s to make up nothing from a time in which no instance was up")
+)
+
 func readTimeDiff(r *reader, m member, c *core.JobConfig) (ok bool) {
 	c.MaxTimeDiff, ok = r.duration(m, "90s", "remove the key to allow any difference")
 	return ok
 }
 
-func readReconcile(r *reader, m member, c *core.JobConfig) (ok bool) {
-	if m.value.Kind == yaml.ScalarNode && m.value.Value == "never" {
-		c.ReconcileInterval = -time.Minute
+// readMisfire takes ElasticJob's true and false, and all.
+func readMisfire(r *reader, m member, c *core.JobConfig) bool {
+	if r.says(m, "all") {
+		c.Misfire = core.MisfireAll
 		return true
 	}
-	c.ReconcileInterval, ok = r.duration(m, "10m", "write never, or remove the key for 10m")
+	return either(core.MisfireOnce, core.MisfireSkip, func(c *core.JobConfig) *core.Misfire { return &c.Misfire })(r, m, c)
+}
+
+// readMisfireCap knows that zero is the default in Go, and nothing here.
+func readMisfireCap(r *reader, m member, c *core.JobConfig) (ok bool) {
+	if c.MisfireCap, ok = r.int(m); ok && c.MisfireCap == 0 {
+		r.add(m.value, m.path, "is 0; write misfire: false to make up nothing")
+		return false
+	}
 	return ok
 }
 
@@ -166,22 +219,23 @@ var jobWords = map[string]string{
 	"param": "jobParameter", "parameter": "jobParameter",
 	"itemparams": "shardingItemParameters", "jobparam": "jobParameter",
 	"monitor": "monitorExecution", "monitoroff": "monitorExecution: false", "misfireoff": "misfire: false", "misfireskip": "misfire: false",
-	"strategy": "jobShardingStrategyType", "shardingstrategy": "jobShardingStrategyType", "jobshardingstrategyclass": "jobShardingStrategyType",
+	"misfireall": "misfire: all",
+	"strategy":   "jobShardingStrategyType", "shardingstrategy": "jobShardingStrategyType", "jobshardingstrategyclass": "jobShardingStrategyType",
 	"class": "elasticJobClass", "jobclass": "elasticJobClass",
+	"kind": "type", "errorhandler": "jobErrorHandlerType", "onerror": "jobErrorHandlerType",
 	"schedule": "cron", "tz": "timeZone", "zone": "timeZone",
 }
 
-const byFunction = "is ElasticJob's: here the program gives each job its function (Config.Bind); remove it"
+const typeHere = "is type here; write for example type: SCRIPT, and nothing for a job whose function the program has"
 
 // foreign are keys of ElasticJob that mean nothing here yet.
 var foreign = map[string]string{
-	"jobtype":                               byFunction,
-	"elasticjobtype":                        byFunction,
+	"jobtype":                               typeHere,
+	"elasticjobtype":                        typeHere,
 	"jobname":                               "the name is that of the block; remove the key",
 	"name":                                  "the name is that of the block; remove the key",
 	"jobexecutorthreadpoolsizeprovidertype": "is ElasticJob's alone; remove it, and write concurrency to bound the items that run at once",
 	"jobexecutorservicehandlertype":         "is ElasticJob's alone; remove it, and write concurrency to bound the items that run at once",
-	"joberrorhandlertype":                   "is ElasticJob's and not here yet; remove it",
 	"joblistenertypes":                      "is ElasticJob's and not here yet; remove it",
 	"jobextraconfigurations":                "is ElasticJob's and not here yet; remove it",
 	"extraconfigurations":                   "is ElasticJob's and not here yet; remove it",
@@ -222,6 +276,11 @@ func (r *reader) job(block member, c *core.JobConfig, where map[string]member) (
 			}
 			continue
 		}
+		if i := slices.IndexFunc(works, func(w workKey) bool { return w.key == m.key.Value }); i >= 0 {
+			where[works[i].name] = m
+			r.work(m, c.Name, works[i])
+			continue
+		}
 		i := slices.IndexFunc(fields, func(f jobKey) bool { return f.key == m.key.Value })
 		if i < 0 {
 			unread = append(unread, r.unknownField(m)...)
@@ -248,9 +307,12 @@ func (r *reader) unknownField(m member) (meant []string) {
 		r.add(m.key, m.path, "%s", foreign[word])
 		return nil
 	}
-	known := make([]string, len(fields))
-	for i, f := range fields {
-		known[i] = f.key
+	known := make([]string, 0, len(fields)+len(works))
+	for _, f := range fields {
+		known = append(known, f.key)
+	}
+	for _, w := range works {
+		known = append(known, w.key)
 	}
 	r.unknown(m, known, jobWords)
 	near := jobWords[word]

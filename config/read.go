@@ -17,6 +17,7 @@ type reader struct {
 	opts      []core.Option
 	problems  []*FieldError
 	settings  map[string]FieldError // where the keys of the registry block stand
+	works     map[string]work       // what jobs do, by name
 }
 
 // add notes a problem at a node, nil for the file as a whole.
@@ -120,6 +121,7 @@ func (r *reader) root(n *yaml.Node) *Config {
 			cfg.settings = r.settings
 		case "jobs":
 			cfg.Jobs, cfg.places = r.jobs(m)
+			cfg.works = r.works
 		default:
 			r.unknown(m, []string{"registry", "jobs"}, map[string]string{
 				"regcenter": "registry", "elasticjob": "its inner blocks alone: registry and jobs", "job": "jobs",

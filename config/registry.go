@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/retry"
 )
 
 // A Registry says which registry is used and how to log in. It holds no secret. The
@@ -23,6 +27,9 @@ type Registry struct {
 	PasswordEnv string
 	// TLS secures the connection.
 	TLS TLS
+	// Retry repeats what the registry refuses for the moment (package retry). The zero value
+	// leaves it to the adapter.
+	Retry retry.Config
 }
 
 // TLS says how the connection is secured. The zero value is without TLS.
@@ -112,3 +119,11 @@ func (r Registry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, r.Strin
 
 // LogValue is String.
 func (r Registry) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// open opens the URL, with the retries that are asked for.
+func (r Registry) open(ctx context.Context, url string) (registry.Registry, error) {
+	if r.Retry == (retry.Config{}) {
+		return registry.Open(ctx, url)
+	}
+	return retry.Open(ctx, url, r.Retry)
+}

@@ -1,14 +1,16 @@
 package config
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/retry"
 )
 
-var registryKeys = []string{"url", "username", "passwordFile", "passwordEnv", "tls"}
+var registryKeys = []string{"url", "username", "passwordFile", "passwordEnv", "tls", "retry"}
 
 // What people write instead, among them ElasticJob's names.
 var registryWords = map[string]string{
@@ -17,6 +19,10 @@ var registryWords = map[string]string{
 	"sessiontimeout":             "the setting of url, ?session-timeout=6s",
 	"sessiontimeoutmilliseconds": "the setting of url, ?session-timeout=6s",
 	"user":                       "username",
+	"basesleeptimemilliseconds":  "retry.base, such as 1s",
+	"maxsleeptimemilliseconds":   "retry.max, such as 3s",
+	"maxretries":                 "retry.retries",
+	"retries":                    "retry.retries",
 	"ca":                         "tls.ca", "cert": "tls.cert", "key": "tls.key", "ssl": "tls",
 }
 
@@ -51,6 +57,8 @@ func (r *reader) registry(block member) Registry {
 			reg.PasswordEnv = r.variableName(m)
 		case "tls":
 			reg.TLS = r.tls(m)
+		case "retry":
+			reg.Retry = r.retry(m)
 		default:
 			r.unknown(m, registryKeys, registryWords)
 		}
@@ -78,16 +86,9 @@ func (r *reader) place(name string, m member) {
 	r.settings[name] = FieldError{File: r.file, Line: m.key.Line, Column: m.key.Column, Field: m.path}
 }
 
-// setting is a text of the registry block with its variables replaced.
+// setting is a text of the registry block.
 func (r *reader) setting(m member) string {
-	s, ok := r.text(m)
-	if !ok {
-		return ""
-	}
-	s, err := expand(s, os.LookupEnv)
-	if err != nil {
-		r.add(m.value, m.path, "%v", err)
-	}
+	s, _ := r.text(m)
 	return s
 }
 
@@ -103,7 +104,7 @@ func (r *reader) filename(m member) string {
 // variableName is the name of a variable, whose value is left where it is. What is
 // no name is not repeated: it may be the secret.
 func (r *reader) variableName(m member) string {
-	s, ok := r.text(m)
+	s, ok := r.raw(m)
 	switch {
 	case !ok:
 		return ""
@@ -152,4 +153,35 @@ func (r *reader) tls(block member) TLS {
 		t.Enabled = t.CA != "" || t.Cert != ""
 	}
 	return t
+}
+
+// retry reads the retry block.
+func (r *reader) retry(block member) retry.Config {
+	var c retry.Config
+	clean := len(r.problems)
+	found := r.members(block.value, block.path, "write base: 1s, max: 3s and retries: 3 on the next lines, indented")
+	if block.value.Kind == yaml.MappingNode && len(found) == 0 {
+		r.add(block.key, block.path, "is empty; give base, max or retries, or remove the block for no retries")
+	}
+	for _, m := range found {
+		switch m.key.Value {
+		case "base":
+			c.Base, _ = r.duration(m, "1s", "give the first pause, such as 1s")
+		case "max":
+			c.Max, _ = r.duration(m, "3s", "give the longest pause, such as 3s")
+		case "retries":
+			var ok bool
+			if c.Retries, ok = r.int(m); ok && c.Retries == 0 {
+				r.add(m.value, m.path, "is 0; remove the block for no retries")
+			}
+		default:
+			r.unknown(m, []string{"base", "max", "retries"}, map[string]string{
+				"basesleeptime": "base", "basesleeptimemilliseconds": "base", "maxsleeptimemilliseconds": "max", "maxretries": "retries", "attempts": "retries",
+			})
+		}
+	}
+	if err := c.Validate(); err != nil && len(r.problems) == clean {
+		r.add(block.key, block.path, "%s", strings.TrimPrefix(err.Error(), "retry: "+registry.ErrInvalid.Error()+": "))
+	}
+	return c
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,8 +15,8 @@ func quoted(n *yaml.Node) bool {
 	return n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 }
 
-// text takes a scalar as it is written: the label 007 stays 007.
-func (r *reader) text(m member) (string, bool) {
+// raw takes a scalar as it is written: the label 007 stays 007.
+func (r *reader) raw(m member) (string, bool) {
 	switch {
 	case m.value.Kind != yaml.ScalarNode:
 		r.add(m.value, m.path, "%s, want text", nature(m.value))
@@ -27,21 +28,38 @@ func (r *reader) text(m member) (string, bool) {
 	return "", false
 }
 
-// variable notes a ${NAME}, which is replaced in the registry block alone.
-func (r *reader) variable(m member, s string) bool {
-	found := strings.Contains(s, "${")
-	if found {
-		r.add(m.value, m.path, "holds ${…}, which is replaced in the registry block alone; write the value itself")
+// text takes a scalar with its variables replaced.
+func (r *reader) text(m member) (string, bool) {
+	s, ok := r.raw(m)
+	if !ok {
+		return "", false
 	}
-	return found
+	s, err := expand(s, os.LookupEnv)
+	if err != nil {
+		r.addCause(m.value, m.path, err, "%v", err)
+		return "", false
+	}
+	return s, true
 }
+
+// says reports whether a scalar is a word that stands for something else than its kind.
+func (r *reader) says(m member, word string) bool {
+	if m.value.Kind != yaml.ScalarNode {
+		return false
+	}
+	s, err := expand(m.value.Value, os.LookupEnv)
+	return err == nil && s == word
+}
+
+// isText reports whether a scalar is text by its quotes, and not because it holds a variable.
+func isText(n *yaml.Node) bool { return quoted(n) && !strings.Contains(n.Value, "${") }
 
 func (r *reader) bool(m member) (value, ok bool) {
 	s, ok := r.text(m)
-	if !ok || r.variable(m, s) {
+	if !ok {
 		return false, false
 	}
-	return r.parseBool(m, s, quoted(m.value))
+	return r.parseBool(m, s, isText(m.value))
 }
 
 func (r *reader) parseBool(m member, s string, quoted bool) (value, ok bool) {
@@ -64,10 +82,10 @@ var wholeNumber = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]*)$`)
 
 func (r *reader) int(m member) (int, bool) {
 	s, ok := r.text(m)
-	if !ok || r.variable(m, s) {
+	if !ok {
 		return 0, false
 	}
-	if quoted(m.value) || !wholeNumber.MatchString(s) {
+	if isText(m.value) || !wholeNumber.MatchString(s) {
 		r.add(m.value, m.path, "is not a whole number; write digits alone, such as 3, without quotes")
 		return 0, false
 	}
@@ -82,7 +100,7 @@ func (r *reader) int(m member) (int, bool) {
 // duration reads a positive duration with its unit. Zero says what to write for none.
 func (r *reader) duration(m member, example, zero string) (time.Duration, bool) {
 	s, ok := r.text(m)
-	if !ok || r.variable(m, s) {
+	if !ok {
 		return 0, false
 	}
 	d, err := time.ParseDuration(s)

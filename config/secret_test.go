@@ -58,7 +58,16 @@ func TestBadRegistryBlocks(t *testing.T) {
 		"url: etcd://h/s\n  serverLists: a":                    "f.yaml:3:3: registry.serverLists: is not a key here; did you mean url?",
 		"url: etcd://h/s\n  namespace: a":                      "f.yaml:3:3: registry.namespace: is not a key here; did you mean the path of url, scheme://host:port/namespace?",
 		"url: etcd://h/s\n  usrname: a":                        "f.yaml:3:3: registry.usrname: is not a key here; did you mean username?",
-		"url: etcd://h/s\n  retries: a":                        "f.yaml:3:3: registry.retries: is not a key here; there are: url, username, passwordFile, passwordEnv, tls",
+		"url: etcd://h/s\n  retries: a":                        "f.yaml:3:3: registry.retries: is not a key here; did you mean retry.retries?",
+		"url: etcd://h/s\n  maxRetries: 3":                     "f.yaml:3:3: registry.maxRetries: is not a key here; did you mean retry.retries?",
+		"url: etcd://h/s\n  colour: a":                         "f.yaml:3:3: registry.colour: is not a key here; there are: url, username, passwordFile, passwordEnv, tls, retry",
+		"url: etcd://h/s\n  retry: {}":                         "f.yaml:3:3: registry.retry: is empty; give base, max or retries, or remove the block for no retries",
+		"url: etcd://h/s\n  retry: 3":                          "f.yaml:3:10: registry.retry: is one value, want a mapping; write base: 1s, max: 3s and retries: 3 on the next lines, indented",
+		"url: etcd://h/s\n  retry: {retries: 0}":               "f.yaml:3:20: registry.retry.retries: is 0; remove the block for no retries",
+		"url: etcd://h/s\n  retry: {retries: 9999}":            "f.yaml:3:3: registry.retry: 9999 retries; give 1 to 1000",
+		"url: etcd://h/s\n  retry: {base: 3s, max: 1s}":        "f.yaml:3:3: registry.retry: max 1s is shorter than base 3s; give at least as much",
+		"url: etcd://h/s\n  retry: {base: 1000}":               "f.yaml:3:17: registry.retry.base: has no unit; write for example 1s",
+		"url: etcd://h/s\n  retry: {maxRetries: 3}":            "f.yaml:3:11: registry.retry.maxRetries: is not a key here; did you mean retries?",
 	} {
 		_, err := Parse("f.yaml", []byte("registry:\n  "+block+"\n"))
 		require.EqualError(t, err, want, block)

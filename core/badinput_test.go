@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +141,26 @@ func TestAnUnreachableRegistryIsABoundedWait(t *testing.T) {
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.Less(b, time.Since(begun), 10*time.Second)
 		require.NoError(b, s.Stop(b.Context()))
+	})
+}
+
+// Of many jobs that are late the first are named, and the others counted.
+func TestJobsThatAreLateAreNamedBriefly(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		g := b.registry()
+		g.decide(func([]registry.Op) fate { return requestLost })
+		s := core.New(g)
+		for i := range 30 {
+			cfg := everySecond
+			cfg.Name = fmt.Sprintf("job-%02d", i)
+			require.NoError(b, s.Add(newWitness(), cfg))
+		}
+		ctx, cancel := context.WithTimeout(b.Context(), 5*time.Second)
+		defer cancel()
+		err := s.Start(ctx)
+		require.ErrorContains(b, err, "30 of 30 jobs not registered in time: job-00, job-01, ")
+		require.ErrorContains(b, err, "job-09 and 20 more: ")
+		require.ErrorIs(b, err, context.DeadlineExceeded)
 	})
 }
 

@@ -32,10 +32,12 @@ type bed struct {
 	fake   bool // inside a synctest bubble
 }
 
-// onEach runs a test on every backend; on memory in fake time.
+// onEach runs a test on every backend, on memory in fake time, beside other tests.
 func onEach(t *testing.T, test func(b *bed)) {
+	t.Helper()
+	t.Parallel()
 	t.Run("memory", func(t *testing.T) { inBubble(t, test) })
-	onServices(t, func(t *testing.T, s service) { test(s.bed(t)) })
+	sideBySide(t, func(t *testing.T, s service) { test(s.bed(t)) })
 }
 
 // inBubble runs a test on memory in fake time.

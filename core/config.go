@@ -53,9 +53,21 @@ type JobConfig struct {
 	// Monitor says whether what runs is recorded in the registry. The default is
 	// MonitorOn.
 	Monitor Monitor
-	// Misfire says what becomes of a fire that comes due while the item is busy or has no
-	// owner. The default is MisfireOnce. It is stored, and not active yet.
+	// ShowRunningAfter is how long a run lasts until it is shown to tools, as ElasticJob's
+	// running node. 0 is one second, negative is never. While an instance of ElasticJob is
+	// registered, every run is shown before it begins. Nothing is shown with MonitorOff.
+	ShowRunningAfter time.Duration
+	// Misfire says what becomes of a fire that comes due while the item is busy, has no
+	// owner, or its owner stands still. The default is MisfireOnce. With a fixed delay no
+	// fire is missed.
 	Misfire Misfire
+	// MisfireCap is how many missed fires of an item MisfireAll makes up, the latest ones, 1
+	// to 1,000. 0 is 10.
+	MisfireCap int
+	// MisfireWindow is how late a missed fire may be to be made up, at least one second; what
+	// is later is told as skipped. 0 is one hour. Negative: however late, but none that was
+	// due while no instance was registered.
+	MisfireWindow time.Duration
 	// Failover runs an item again at once when its instance dies while it runs. The
 	// default is false. It is stored, and not active yet: there is a warning.
 	Failover bool
@@ -101,12 +113,19 @@ const (
 // Misfire says what becomes of a fire that could not begin when it came due.
 type Misfire uint8
 
+// A fire is missed once it is more than a second late, or where the item was busy with a run
+// before.
 const (
-	// MisfireOnce runs the item once as soon as it can, however many fires were missed:
-	// ElasticJob's misfire = true.
+	// MisfireOnce runs the item once as soon as it can, for the latest fire that was missed:
+	// ElasticJob's misfire = true. The others are folded into it (Shard.Missed,
+	// event.ItemsFolded).
 	MisfireOnce Misfire = iota
-	// MisfireSkip waits for the next fire: ElasticJob's misfire = false.
+	// MisfireSkip makes up nothing: ElasticJob's misfire = false. What was missed is told as
+	// skipped.
 	MisfireSkip
+	// MisfireAll runs the item for each fire that was missed, oldest first, up to MisfireCap.
+	// ElasticJob sees misfire = true.
+	MisfireAll
 )
 
 const defaultReconcile = 10 * time.Minute
@@ -142,8 +161,8 @@ func (c JobConfig) validate(o options) error {
 	if c.Monitor > MonitorOff {
 		wrong("Monitor", "is neither MonitorOn nor MonitorOff")
 	}
-	if c.Misfire > MisfireSkip {
-		wrong("Misfire", "is neither MisfireOnce nor MisfireSkip")
+	if c.Misfire > MisfireAll {
+		wrong("Misfire", "is none of MisfireOnce, MisfireSkip and MisfireAll")
 	}
 	if c.Concurrency < 0 {
 		wrong("Concurrency", "%d is negative; give 0 for the default, or at least 1", c.Concurrency)
@@ -198,7 +217,7 @@ func (c JobConfig) stored() (layout.Config, error) {
 	out := layout.Config{
 		Cron: c.Cron, Description: c.Description, Disabled: c.Disabled, Failover: c.Failover,
 		JobName: c.Name, JobParameter: c.JobParam, JobShardingStrategyType: c.Strategy, Label: c.Label,
-		MaxTimeDiffSeconds: -1, Misfire: c.Misfire == MisfireOnce, MonitorExecution: c.Monitor == MonitorOn, Overwrite: c.Overwrite,
+		MaxTimeDiffSeconds: -1, Misfire: c.Misfire != MisfireSkip, MonitorExecution: c.Monitor == MonitorOn, Overwrite: c.Overwrite,
 		Props: maps.Clone(c.Props), ReconcileIntervalMinutes: -1, ShardingItemParameters: params, ShardingTotalCount: c.Shards,
 		StaticSharding: c.StaticSharding, TimeZone: c.TimeZone,
 	}
@@ -216,13 +235,19 @@ func (c JobConfig) stored() (layout.Config, error) {
 	default:
 		out.ReconcileIntervalMinutes = int(d / time.Minute)
 	}
-	for prop, value := range map[string]string{settings.PropGap: c.Gap, settings.PropOverlap: c.Overlap} {
+	if out.Props == nil {
+		out.Props = layout.Props{}
+	}
+	settings.SetMisfire(out.Props, c.Misfire == MisfireAll, c.MisfireCap, c.MisfireWindow)
+	for prop, value := range map[string]string{
+		settings.PropGap: c.Gap, settings.PropOverlap: c.Overlap, settings.PropShowRunning: settings.FormatShowRunning(c.ShowRunningAfter),
+	} {
 		if value != "" {
-			if out.Props == nil {
-				out.Props = layout.Props{}
-			}
 			out.Props[prop] = value
 		}
+	}
+	if len(out.Props) == 0 {
+		out.Props = nil
 	}
 	return out, errors.Join(errs...)
 }

@@ -24,10 +24,11 @@
 //     is for what ignores its context or is stopped.
 //   - Every fire of every item that comes due has one outcome: event.ItemEnded, or
 //     event.ItemCut when its instance's life ended before its end was recorded, or
-//     event.ItemsSkipped, which says why. The record precedes the event, and what is
-//     told as skipped never runs. None runs twice: not over moves, crashes, a changed
-//     sharding total count or a changed schedule; a cut one is not run again until
-//     failover comes.
+//     event.ItemsSkipped, which says why, or event.ItemsFolded when a later run stands
+//     for it. The record precedes the event, and what is told as skipped or folded never
+//     runs. JobConfig.Misfire says which missed fires are made up. None runs twice: not
+//     over moves, crashes, a changed sharding total count or a changed schedule; a cut
+//     one is not run again until failover comes.
 //   - A crash leaves nothing behind that blocks a later fire.
 //   - A registry outage loses no configuration and no job: everything resumes by
 //     itself.

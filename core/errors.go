@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/internal/field"
@@ -55,7 +54,7 @@ type RunningError struct {
 }
 
 func (e *RunningError) Error() string {
-	return fmt.Sprintf("core: stop: %d items still run (%s): %v", len(e.Items), strings.Join(e.Items, ", "), e.Err)
+	return fmt.Sprintf("core: stop: %d items still run (%s): %v", len(e.Items), few(e.Items), e.Err)
 }
 
 // Unwrap returns why waiting ended.

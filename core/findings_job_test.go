@@ -116,7 +116,7 @@ func TestFindingC11AFixedDelayMakesNothingUp(t *testing.T) {
 // Finding C 14: what was skipped was told an item at a time.
 func TestFindingC14SkipsAreToldForAllItemsTogether(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 30, Concurrency: 100}
+		cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 30, Concurrency: 100, Misfire: core.MisfireSkip}
 		w := newWitness()
 		w.hold = func(context.Context, core.Shard) error { pause(2500 * time.Millisecond); return nil }
 		a := b.start("a", w, cfg)

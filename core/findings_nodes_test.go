@@ -41,6 +41,13 @@ func TestFinding8ADeniedWatchStopsNoOtherAndHeals(t *testing.T) {
 					require.Empty(b, w.times(func(s core.Shard) bool { return s.Item == 0 }), "whether it is disabled is not known")
 				} else {
 					b.until("all fire", func() bool { return settled(4, a) && w.count() >= 8 })
+				}
+				var goes *instance
+				if c.below == "instances" {
+					goes = b.start("e", w, everySecond)
+					b.until("both share", func() bool { return len(a.job().Instances) == 2 && settled(4, a, goes) })
+				}
+				if !c.early {
 					a.gate.denyWatch(denied, true)
 				}
 				b.until("it is told", func() bool {
@@ -57,6 +64,7 @@ func TestFinding8ADeniedWatchStopsNoOtherAndHeals(t *testing.T) {
 				case "config":
 					b.setConfig(a, "jobParameter: ''", "jobParameter: after")
 				case "instances":
+					goes.stop(b)
 					d = b.start("d", w, everySecond)
 				case "sharding/0/disabled":
 					b.set(a, denied, "")

@@ -19,7 +19,9 @@ import (
 func TestFinding3WhatIsOwedAtStopIsMadeUpByTheNextOwner(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
-		a := b.start("a", w, everySecond)
+		cfg := everySecond
+		cfg.Misfire = core.MisfireAll
+		a := b.start("a", w, cfg)
 		b.until("it fires", func() bool { return settled(4, a) && w.count() >= 8 })
 		from := w.first()
 		a.gate.decide(func([]registry.Op) fate { return requestLost }) // nothing begins: there is a backlog
@@ -28,7 +30,7 @@ func TestFinding3WhatIsOwedAtStopIsMadeUpByTheNextOwner(t *testing.T) {
 		before := w.count()
 		a.gate.decide(nil)
 		b.until("it makes up", func() bool { return w.count() >= before+4 })
-		d := b.start("d", w, everySecond) // there is always one that is up
+		d := b.start("d", w, cfg) // there is always one that is up
 		a.stop(b)
 		w.holds(nil)
 		b.until("the next owner has", func() bool { return settled(4, d) && w.count() >= before+32 })
@@ -50,7 +52,7 @@ func TestFinding12WhatWaitsForAPlaceAtStopIsGivenBack(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"past its context": 200 * time.Millisecond, "in time": 10 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(b *bed) {
-				cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 6, Concurrency: 2}
+				cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 6, Concurrency: 2, Misfire: core.MisfireAll}
 				w := newWitness()
 				w.hold = func(ctx context.Context, _ core.Shard) error {
 					select {

@@ -125,7 +125,7 @@ func TestFinding13AConfigurationWrittenWhileAMemberPreparesIsInForce(t *testing.
 		// What it read is old when it goes on: at each of its commits until it has registered.
 		var written atomic.Int32
 		a.gate.hold(func(ops []registry.Op) {
-			if registers := count(ops, registry.OpCreateEphemeral, "/running") == 0 && strings.Contains(ops[len(ops)-1].Path, "/ledgers/"); registers {
+			if last := ops[len(ops)-1]; last.Kind == registry.OpCreate && strings.Contains(last.Path, "/ledgers/") { // it registers
 				if written.Add(1) == 1 {
 					b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 6")
 				}
@@ -165,7 +165,7 @@ func TestFinding13AConfigurationChangedBetweenReadAndWatch(t *testing.T) {
 func TestFindingE5AJobMadeAgainWithAnotherCountTellsTheGap(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		w := newWitness()
-		a := b.start("a", w, everySecond)
+		a := b.start("a", w, madeUpOnce)
 		epochs := b.epochs(a)
 		b.until("it fires", func() bool { return settled(4, a) && w.count() >= 8 })
 		from := time.Now()
@@ -174,7 +174,7 @@ func TestFindingE5AJobMadeAgainWithAnotherCountTellsTheGap(t *testing.T) {
 		pause(20 * time.Second)
 		// An operator deletes ElasticJob's side of the job, as its console does.
 		require.NoError(b, registry.DeleteTree(b.Context(), b.open(a), "/"+b.ns+"/hello"))
-		cfg := everySecond
+		cfg := madeUpOnce
 		cfg.Shards = 6
 		c := b.start("c", w, cfg)
 		b.until("it fires", func() bool { return settled(6, c) && len(c.job().Items) == 6 })
@@ -182,7 +182,7 @@ func TestFindingE5AJobMadeAgainWithAnotherCountTellsTheGap(t *testing.T) {
 		end := time.Now().Add(-2 * time.Second)
 		c.stop(b)
 		h := b.history(w, a, c)
-		require.NotEmpty(b, skips(c, event.SkipDown))
+		require.NotEmpty(b, of[event.ItemsFolded](c))
 		require.Empty(b, h.lost(epochs(), from, end))
 		require.Empty(b, h.wrong())
 	})

@@ -54,6 +54,13 @@ func (b *bed) history(w *witness, ins ...*instance) history {
 				}
 			}
 		}
+		for _, e := range of[event.ItemsFolded](in) {
+			for _, n := range e.Items {
+				for t := e.First.Unix(); t <= e.Last.Unix(); t++ {
+					h.skipped[turn{e.Epoch, n, t}]++
+				}
+			}
+		}
 	}
 	return h
 }

@@ -41,10 +41,42 @@ type Shard struct {
 	// the fire: all items of a fire carry the same on every instance.
 	// With a fixed delay it belongs to the item alone.
 	Due time.Time
+	// Missed is how many earlier fires this one stands for: they were missed and do not run
+	// for themselves (MisfireOnce). It is counted to ten thousand.
+	Missed int
 	// Instance is the id of the instance that runs it.
 	Instance string
 	// Fence is the fencing token of this run: it rises strictly over all runs
 	// of the item, whoever runs it. Give it to what the run writes to, and let
 	// that refuse smaller ones. It is 0 when monitoring is off.
 	Fence registry.Revision
+	// Source says why the item runs.
+	Source Source
+	// Attempt counts the attempts at this fire, from 1. A link that calls the job again
+	// within the same run counts on.
+	Attempt int
+	// TaskID names this run in ElasticJob's form, job@-@item@-@READY@-@ip@-@instance, where
+	// the last part ends in epoch and fire, so that no two runs share one. Attempts of
+	// one run do.
+	TaskID string
+	// Yield is closed when the leader wants the item back, or the scheduler stops: a long
+	// run should then end at its next safe point. Nothing forces it to, and its context is
+	// not cancelled by that. It is nil, never closed, in a Shard that no scheduler made.
+	Yield <-chan struct{}
+
+	host *host // nil in a Shard that no scheduler made
 }
+
+// Source says why an item runs.
+type Source string
+
+const (
+	// SourceSchedule: the fire is due.
+	SourceSchedule Source = "schedule"
+	// SourceMisfire: the fire is made up, since nobody ran it when it was due.
+	SourceMisfire Source = "misfire"
+	// SourceFailover: the instance that ran it died.
+	SourceFailover Source = "failover"
+	// SourceRequest: somebody asked for it.
+	SourceRequest Source = "request"
+)

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
-	"github.com/elasticron/elasticron/core/internal/failpoint"
 	"github.com/elasticron/elasticron/core/internal/session"
 	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/internal/failpoint"
 )
 
 // openWait bounds one attempt to open a session.
@@ -20,6 +20,11 @@ func (s *Scheduler) run() {
 	defer s.events.Close()
 	defer s.joinJobs()
 	defer s.clock.Close()
+	if w, warns := s.reg.(interface{ Warnings() []string }); warns { // found when it was opened
+		for _, problem := range w.Warnings() {
+			s.emit(event.Warning{Problem: "registry: " + problem})
+		}
+	}
 	var lostAt time.Time
 	for {
 		ses := s.open()

@@ -23,6 +23,7 @@ type job struct {
 	stored    layout.Config
 	path      layout.Job
 	places    *places.Places
+	host      host // what its runs can say to it
 
 	mu     sync.Mutex
 	member *membership.Member // of the current session
@@ -51,6 +52,7 @@ func (s *Scheduler) newJob(work Job, cfg JobConfig) (*job, error) {
 	}
 	j := &job{scheduler: s, work: work, local: cfg, stored: stored, path: path, phase: PhaseStarting}
 	j.places = places.New(limitOf(cfg), j.returned)
+	j.host.job = j
 	return j, nil
 }
 
@@ -65,7 +67,7 @@ func (j *job) join(ses *session.Session) {
 	j.member = membership.New(membership.Config{
 		Host: j, Session: ses, Clock: s.clock, Now: s.opts.now, Emit: s.emit, Job: j.path,
 		Local: j.stored, Overwrite: j.local.Overwrite, Class: j.local.Class, Strategies: s.opts.strategies,
-		IP: s.opts.ip, Name: s.opts.name, Places: j.places, Call: j.call,
+		IP: s.opts.ip, Name: s.opts.name, HostName: s.opts.host, Places: j.places, Call: j.call,
 	})
 	j.member.Join()
 }
@@ -76,10 +78,7 @@ func (j *job) ended() bool { return j.phase == PhaseStopped }
 
 // call runs the job's function for one item.
 func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run) error {
-	return j.work.Run(ctx, Shard{
-		Job: j.local.Name, Item: r.Item, Total: r.Total, Epoch: r.Epoch, Param: set.ItemParams[r.Item],
-		JobParam: set.Stored.JobParameter, Due: r.Due, Instance: r.Instance, Fence: r.Fence,
-	})
+	return j.work.Run(ctx, j.shard(set, r))
 }
 
 // returned is called when a function has returned, of whatever session.

@@ -25,6 +25,7 @@ type options struct {
 	listen     []func(event.Event)
 	now        func() time.Time
 	name       string
+	host       string
 	ip         string
 	patience   time.Duration
 	strategies map[string]strategy.Strategy

@@ -12,16 +12,35 @@ import (
 
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
 
-var everySecond = core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 4}
+// everySecond runs every fire, however late: tests count them all.
+var everySecond = core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 4, Misfire: core.MisfireAll}
 
-// isBegin reports whether ops record the begin of items.
-func isBegin(ops []registry.Op) bool { return count(ops, registry.OpCreateEphemeral, "/running") > 0 }
+// madeUpOnce makes up what was missed by one run, as jobs do by default.
+var madeUpOnce = core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 4}
 
-// isEnd reports whether ops record the end of items.
-func isEnd(ops []registry.Op) bool { return count(ops, registry.OpDelete, "/running") > 0 }
+// isBegin reports whether ops record the begin of items, where all that an instance has
+// fire at once.
+func isBegin(ops []registry.Op) bool { return running(ops) > 0 }
+
+// isEnd reports whether ops record that nothing runs any more.
+func isEnd(ops []registry.Op) bool { return running(ops) == 0 }
+
+// running is how many items run by the ledger that its owner sets with ops, -1 when it
+// sets none.
+func running(ops []registry.Op) int {
+	if len(ops) < 2 || ops[1].Kind != registry.OpSet || !strings.Contains(ops[1].Path, "/ledgers/") {
+		return -1
+	}
+	l, err := ledger.Decode(ops[1].Value)
+	if err != nil {
+		return -1
+	}
+	return l.Running()
+}
 
 // count returns how many of ops are of a kind and of paths with a suffix.
 func count(ops []registry.Op, kind registry.OpKind, suffix string) int {

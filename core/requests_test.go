@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,19 +29,47 @@ func onMemory(t *testing.T, cfg core.JobConfig, test func(b *bed, srv *memory.Se
 }
 
 func TestAFireIsTwoCommitsAndNoRead(t *testing.T) {
-	// 38 items and the two fixed operations are what fits a portable commit.
-	for _, c := range []struct{ shards, commits int }{{1, 2}, {8, 2}, {38, 2}, {39, 4}, {100, 6}} {
-		cfg := core.JobConfig{Name: "hello", Cron: "0/10 * * * * ?", Shards: c.shards, Concurrency: 1000}
+	for _, shards := range []int{1, 8, 40, 1000} {
+		cfg := core.JobConfig{Name: "hello", Cron: "0/10 * * * * ?", Shards: shards, Concurrency: 1000}
 		onMemory(t, cfg, func(b *bed, srv *memory.Server, in *instance, w *witness) {
+			var more atomic.Int32
+			in.gate.decide(func(ops []registry.Op) fate {
+				if len(ops) != 2 { // the life and the ledger
+					more.Add(1)
+				}
+				return deliver
+			})
 			srv.ResetRequests()
 			pause(time.Minute)
 			synctest.Wait()
 			got := srv.Requests()
-			require.Equal(b, 6*c.shards, w.count())
-			// Beyond one commit ends may fill up the last commit of begins.
-			require.LessOrEqual(b, got.Commit, 6*c.commits, "%d items", c.shards)
-			require.GreaterOrEqual(b, got.Commit, 6*((2*c.shards+37)/38), "%d items", c.shards)
-			require.Zero(b, got.Get+got.Children+got.Sync+got.WatchAdd, "reads of %d items", c.shards)
+			require.Zero(b, more.Load(), "%d items", shards)
+			got.Heartbeat = 0
+			require.Equal(b, 6*shards, w.count())
+			require.Equal(b, memory.Counts{Commit: 6 * 2}, got, "%d items", shards)
+		})
+	}
+}
+
+// Runs that last are shown, in a commit of their own, which costs their end nothing.
+func TestAFireThatLastsIsThreeCommits(t *testing.T) {
+	for _, c := range []struct {
+		show    time.Duration
+		commits int
+	}{{0, 3}, {-1, 2}, {10 * time.Second, 2}} {
+		cfg := core.JobConfig{Name: "hello", Cron: "0/10 * * * * ?", Shards: 30, Concurrency: 1000, ShowRunningAfter: c.show}
+		onMemory(t, cfg, func(b *bed, srv *memory.Server, _ *instance, w *witness) {
+			w.holds(func(context.Context, core.Shard) error {
+				pause(3 * time.Second)
+				return nil
+			})
+			srv.ResetRequests()
+			pause(time.Minute + 5*time.Second)
+			synctest.Wait()
+			got := srv.Requests()
+			got.Heartbeat = 0
+			require.Equal(b, 6*30, w.count())
+			require.Equal(b, memory.Counts{Commit: 6 * c.commits}, got, "shown after %v", c.show)
 		})
 	}
 }
@@ -92,13 +122,13 @@ func TestAFireOnARealServiceIsTwoCommitsAndNothingElse(t *testing.T) {
 		cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 8, Concurrency: 8, ReconcileInterval: -1}
 		in := b.start("a", w, cfg)
 		b.until("it runs", func() bool { return settled(8, in) && w.count() >= 8 })
-		// A commit that begins every item finds all ends recorded: from one such commit
+		// A commit after which every item runs finds all ends recorded: from one such commit
 		// to another there are whole fires and nothing else.
 		const fires = 3
 		var begun, asked, commits, others int // guarded by the gate until counted
 		counted := make(chan struct{})
 		in.gate.decide(func(ops []registry.Op) fate {
-			if count(ops, registry.OpCreateEphemeral, "/running") == cfg.Shards && !isEnd(ops) {
+			if running(ops) == cfg.Shards {
 				switch begun++; begun {
 				case 1:
 					sent()

@@ -66,7 +66,7 @@ func (s *Scheduler) stopPatiently(ctx context.Context, patience time.Duration) e
 		defer signal.Stop(again)
 	}
 	if items := s.stillRunning(); len(items) > 0 {
-		s.emit(event.Waiting{For: fmt.Sprintf("%s to end, for at most %v; a second interrupt ends them at once", strings.Join(items, ", "), patience)})
+		s.emit(event.Waiting{For: fmt.Sprintf("%s to end, for at most %v; a second interrupt ends them at once", few(items), patience)})
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(waiting) }()

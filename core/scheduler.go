@@ -77,8 +77,9 @@ func New(reg registry.Registry, opts ...Option) *Scheduler {
 	if s.opts.ip == "" {
 		s.opts.ip = hostAddress()
 	}
+	s.opts.host = hostName()
 	if s.opts.name == "" {
-		s.opts.name = hostName()
+		s.opts.name = s.opts.host
 	}
 	s.halt, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -187,7 +188,16 @@ func (s *Scheduler) startError(ctx context.Context) error {
 			late = append(late, j.local.Name)
 		}
 	}
-	return fmt.Errorf("core: start: jobs not registered in time: %s: %w", strings.Join(late, ", "), ctx.Err())
+	return fmt.Errorf("core: start: %d of %d jobs not registered in time: %s: %w", len(late), len(s.jobs), few(late), ctx.Err())
+}
+
+// few lists names, of many only the first.
+func few(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // bump tells those who wait that the state has changed.

@@ -48,8 +48,14 @@ type way interface {
 	Sent() (commits, others int)
 }
 
-// onServices runs a test on every real service, side by side.
+// onServices runs a test on every real service, beside other tests.
 func onServices(t *testing.T, test func(t *testing.T, s service)) {
+	t.Helper()
+	t.Parallel()
+	sideBySide(t, test)
+}
+
+func sideBySide(t *testing.T, test func(t *testing.T, s service)) {
 	t.Helper()
 	for _, s := range services {
 		t.Run(s.name, func(t *testing.T) {

@@ -37,9 +37,9 @@ type JobState struct {
 	Disabled string
 	// DisabledItems are own items that an operator has disabled.
 	DisabledItems []int
-	// Next is the next fire of the schedule. Never is set instead when the
-	// schedule never fires again.
-	Next  time.Time
+	// Next is the next fire of the schedule.
+	Next time.Time
+	// Never is set instead of Next when the schedule never fires again.
 	Never bool
 	// LastFire is the due time of the latest fire that began here, zero before the first.
 	LastFire time.Time

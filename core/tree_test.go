@@ -69,6 +69,7 @@ var (
 	marks  = regexp.MustCompile(`(/notices/\S+) E "[^"]+ \d+"`)
 	leads  = regexp.MustCompile(`(/leader/election/instance|/term) E "([^" ]*)(?: \d+)?"`)
 	zones  = regexp.MustCompile(`,\\"zone\\":\\"[^\\]*\\"`)
+	hosts  = regexp.MustCompile(`,\\"host\\":\\"[^\\]*\\"`)
 )
 
 // normal replaces what differs from run to run: namespace, lives, times, which of
@@ -84,6 +85,7 @@ func normal(b *bed, tree string, ins ...*instance) string {
 		tree = leads.ReplaceAllString(tree, `$1 E "LEADER"`)
 	}
 	tree = zones.ReplaceAllString(tree, `,\"zone\":\"ZONE\"`)
+	tree = hosts.ReplaceAllString(tree, `,\"host\":\"HOST\"`)
 	tree = marks.ReplaceAllString(tree, `$1 E "LEADER N"`)
 	return stamps.ReplaceAllString(tree, "TIME")
 }

@@ -6,36 +6,38 @@ import (
 )
 
 var (
-	// ErrNotFound: the node does not exist. Children, OpCheck, OpSet, OpDelete.
+	// ErrNotFound: the node does not exist (R36). Children, OpCheck, OpSet, OpDelete.
 	ErrNotFound = errors.New("node does not exist")
-	// ErrExists: the node exists already. OpCreate, OpCreateEphemeral.
+	// ErrExists: the node exists already (R37). OpCreate, OpCreateEphemeral.
 	ErrExists = errors.New("node exists")
-	// ErrVersion: the node is at another version. OpCheck, OpSet, OpDelete.
+	// ErrVersion: the node is at another version (R38). OpCheck, OpSet, OpDelete.
 	ErrVersion = errors.New("node has another version")
-	// ErrNotEmpty: the node has children. OpDelete.
+	// ErrNotEmpty: the node has children (R3). OpDelete.
 	ErrNotEmpty = errors.New("node has children")
-	// ErrNoParent: the parent does not exist. OpCreate, OpCreateEphemeral.
+	// ErrNoParent: the parent does not exist (R1). OpCreate, OpCreateEphemeral.
 	ErrNoParent = errors.New("parent node does not exist")
-	// ErrEphemeralParent: the parent is ephemeral. OpCreate, OpCreateEphemeral.
+	// ErrEphemeralParent: the parent is ephemeral (R2). OpCreate, OpCreateEphemeral.
 	ErrEphemeralParent = errors.New("parent node is ephemeral")
-	// ErrInvalid: the call was refused before anything was sent, and will always be.
+	// ErrInvalid: the call was refused before anything was sent, and will always be (R39).
 	ErrInvalid = errors.New("invalid request")
-	// ErrUnavailable: the service could not be reached or could not serve; nothing was applied.
+	// ErrUnavailable: the service could not be reached or could not serve; nothing was applied (R40).
 	ErrUnavailable = errors.New("registry unavailable")
-	// ErrUncertain: a Commit was applied, was not, or will be later. Never retried
-	// by an adapter. It is settled by a conflicting write that is answered: applied,
-	// or refused with ErrVersion. Conflicting means: after it, a version that the
+	// ErrUncertain: a Commit was applied, was not, or will be later (R19). Never retried
+	// by an adapter (R19). It is settled by a conflicting write that is answered: applied,
+	// or refused with ErrVersion (R20). Conflicting means: after it, a version that the
 	// uncertain commit named, or an absence that it needed, has passed for good. A
 	// commit that checks nothing but existence cannot be settled by a Set, and a node
 	// that is deleted and created again settles nothing.
 	ErrUncertain = errors.New("outcome unknown")
-	// ErrSessionLost: the session has ended, by loss or by Close. Every call of a Session and of what came from it.
+	// ErrSessionLost: the session has ended, by loss or by Close (R8). Every call of a Session and of what came
+	// from it.
 	ErrSessionLost = errors.New("session lost")
-	// ErrDenied: the service refused who asks (password, certificate, permission).
+	// ErrDenied: the service refused who asks (password, certificate, permission), and is asked only so far: a
+	// read fails with it, a commit names the operation, a watch loses that target, a lock is not joined (R41).
 	ErrDenied = errors.New("permission denied")
-	// ErrHeld: somebody else has the lock. Session.TryLock.
+	// ErrHeld: somebody else has the lock (R42). Session.TryLock.
 	ErrHeld = errors.New("lock is held")
-	// ErrClosed: the Registry or the Watcher was closed by its owner. Registry.Open, Watcher.
+	// ErrClosed: the Registry, the StoreCloser or the Watcher was closed by its owner (R43).
 	ErrClosed = errors.New("closed")
 )
 
@@ -46,7 +48,7 @@ type CommitError struct {
 	Index int
 	// Op is the operation.
 	Op Op
-	// Err wraps ErrNotFound, ErrExists, ErrVersion, ErrNotEmpty, ErrNoParent, ErrEphemeralParent or ErrDenied.
+	// Err wraps ErrNotFound, ErrExists, ErrVersion, ErrNotEmpty, ErrNoParent, ErrEphemeralParent or ErrDenied (R18).
 	Err error
 }
 

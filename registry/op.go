@@ -7,19 +7,19 @@ type OpKind uint8
 
 const (
 	// OpCheck passes when the node exists at Version.
-	// It fails with ErrNotFound or ErrVersion.
+	// It fails with ErrNotFound or ErrVersion (R50).
 	OpCheck OpKind = iota + 1
 	// OpCreate makes a persistent node.
-	// It fails with ErrExists, ErrNoParent or ErrEphemeralParent.
+	// It fails with ErrExists, ErrNoParent or ErrEphemeralParent (R1, R2, R37).
 	OpCreate
 	// OpCreateEphemeral makes a node that vanishes with the committing session.
 	// It fails as OpCreate does.
 	OpCreateEphemeral
-	// OpSet replaces the value of a node at Version; an ephemeral node stays one.
-	// It fails with ErrNotFound or ErrVersion.
+	// OpSet replaces the value of a node at Version; an ephemeral node stays one (R48).
+	// It fails with ErrNotFound or ErrVersion (R36, R38).
 	OpSet
 	// OpDelete removes a node at Version.
-	// It fails with ErrNotFound, ErrVersion or ErrNotEmpty.
+	// It fails with ErrNotFound, ErrVersion or ErrNotEmpty (R3, R36, R38).
 	OpDelete
 )
 
@@ -41,9 +41,9 @@ func (k OpKind) String() string {
 
 // An Op is one operation of a Commit. Its fields are exported for adapters;
 // users build it with Check, Create, CreateEphemeral, Set and Delete. An adapter
-// must not change Value and must not keep it after Commit has returned. A Version
-// beyond what the service can hold matches no node (ErrVersion); an adapter never
-// truncates it.
+// must not change Value and must not keep it after Commit has returned (R30). A
+// Version beyond what the service can hold matches no node, which is ErrVersion; an
+// adapter never truncates it (R51).
 type Op struct {
 	Kind    OpKind
 	Path    string
@@ -70,7 +70,7 @@ func Set(path string, value []byte, v Version) Op {
 // Delete removes the node at version v.
 func Delete(path string, v Version) Op { return Op{Kind: OpDelete, Path: path, Version: v} }
 
-// Limits says what one Commit may hold. Every adapter allows at least the portable limits:
+// Limits says what one Commit may hold. Every adapter allows at least the portable limits (R52):
 // 40 operations, 512 KiB over all paths and values, 256 KiB in one value.
 type Limits struct {
 	// MaxOps is the number of operations of whatever kind, each under a parent of its own.
@@ -89,7 +89,7 @@ var portable = Limits{MaxOps: 40, MaxBytes: 512 << 10, MaxValue: 256 << 10}
 func PortableLimits() Limits { return portable }
 
 // Validate reports, before anything is sent, why ops cannot be one commit. The
-// error wraps ErrInvalid. Every adapter calls it first.
+// error wraps ErrInvalid (R39). Every adapter calls it first.
 func (l Limits) Validate(ops []Op) error {
 	if len(ops) == 0 {
 		return fmt.Errorf("%w: commit has no operations", ErrInvalid)

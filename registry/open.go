@@ -31,8 +31,8 @@ func Register(scheme string, open Opener) {
 }
 
 // Open opens the registry that rawURL names: scheme://hosts/namespace. The
-// adapter of the scheme must have been imported. Secrets do not belong in a URL:
-// one that holds a password is refused, and never repeated in an error.
+// adapter of the scheme has been imported by then. Secrets do not belong in a URL:
+// one that holds a password is refused, and not repeated in the error.
 func Open(ctx context.Context, rawURL string) (Registry, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {

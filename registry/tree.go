@@ -8,7 +8,7 @@ import (
 
 // EnsurePath makes the persistent node path and the parents it lacks, all with
 // empty values, and leaves those that exist. It is idempotent and may be
-// repeated after ErrUncertain.
+// repeated after any error.
 func EnsurePath(ctx context.Context, s Store, path string) error {
 	if err := ValidatePath(path); err != nil {
 		return err

@@ -52,7 +52,7 @@ func (m machine) all() {
 	for _, name := range []string{"go", "make", "git", "gcc", "javac", "mvn", "etcd"} {
 		m.program(name, "exit 0")
 	}
-	for _, file := range []string{"/usr/share/java/zookeeper.jar", "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"} {
+	for _, file := range []string{"/usr/share/java/zookeeper.jar", "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1", "/usr/lib/postgresql/15/bin/postgres", "/usr/sbin/pgbouncer"} {
 		require.NoError(m.t, os.MkdirAll(filepath.Dir(m.root+file), 0o700))
 		require.NoError(m.t, os.WriteFile(m.root+file, nil, 0o600))
 	}
@@ -89,12 +89,12 @@ func TestWhoMayNotInstallGetsOneMessage(t *testing.T) {
 		said, ok := m.setup(environment)
 		require.False(t, ok)
 		require.NotContains(t, said, "must not be called")
-		for _, name := range []string{"go ", "make ", "git ", "gcc ", "javac ", "mvn ", "zookeeper.jar ", "libfaketime.so.1 ", "etcd ", "docker ", "dockerd "} {
+		for _, name := range []string{"go ", "make ", "git ", "gcc ", "javac ", "mvn ", "zookeeper.jar ", "libfaketime.so.1 ", "etcd ", "postgres ", "pgbouncer ", "docker ", "dockerd "} {
 			require.Contains(t, said, "\n  "+name)
 		}
 		require.Contains(t, said, "https://go.dev/dl")
 		require.Contains(t, said, "\nsetup: on Debian, as root: apt-get install --no-install-recommends "+
-			"make git gcc libc6-dev default-jdk-headless maven libzookeeper-java faketime etcd-server\n")
+			"make git gcc libc6-dev default-jdk-headless maven libzookeeper-java faketime etcd-server postgresql pgbouncer\n")
 		require.Contains(t, said, "missing here, and not needed (")
 	}
 }

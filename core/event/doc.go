@@ -5,7 +5,7 @@
 //		switch e := e.(type) {
 //		case event.ItemEnded:
 //			...
-//		case event.ItemsSkipped:
+//		case event.ItemsSkipped, event.ItemsFolded:
 //			...
 //		}
 //	})
@@ -13,7 +13,7 @@
 // # Outcomes
 //
 // Each fire of each item has one outcome, and one event says which: ItemEnded,
-// ItemCut or ItemsSkipped. The record in the registry precedes the event, so that
+// ItemCut, ItemsSkipped or ItemsFolded. The record in the registry precedes the event, so that
 // whoever owns the item next decides the same. An outcome that was recorded by an
 // instance that died before it could tell is told by the item's next owner; so it is
 // told at least once, and (Epoch, Item, Due) says which are the same.

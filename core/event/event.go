@@ -93,7 +93,8 @@ type FireBegun struct {
 	Items []int
 	// Late is how much later than due they were handed to their functions.
 	Late time.Duration
-	// MadeUp is set when a later fire is due already: this one is being made up.
+	// MadeUp is set when the fire was missed: the items were busy when it came due, a later
+	// one is due already, or it is more than a second late.
 	MadeUp bool
 }
 
@@ -146,20 +147,44 @@ type ItemsSkipped struct {
 	Detail string
 }
 
+// ItemsFolded: items missed fires, and one run stands for all of them: core.MisfireOnce.
+// The record of its begin says so, and precedes the event. None of the fires runs for
+// itself.
+type ItemsFolded struct {
+	// Job is the name of the job.
+	Job string
+	// Epoch is that of the items.
+	Epoch int
+	// Items are those that missed the fires, ascending.
+	Items []int
+	// First and Last are the first and the last of the fires.
+	First, Last time.Time
+	// Count is how many fires they are, for each of the items.
+	Count int
+	// Into is the fire that runs for them, the next one of the schedule after Last.
+	Into time.Time
+}
+
 // SkipReason says why an item did not run.
 type SkipReason string
 
 const (
-	// SkipRunning: the item's run before was still going on.
+	// SkipRunning: the item's run before was still going on, and core.MisfireSkip makes up
+	// none.
 	SkipRunning SkipReason = "the item still ran"
-	// SkipRunningElsewhere: somebody else held the item's running node.
+	// SkipRunningElsewhere: an instance of ElasticJob ran the item.
 	SkipRunningElsewhere SkipReason = "the item ran elsewhere"
-	// SkipDisabled: the item or its server was disabled.
+	// SkipDisabled: the item, its server or the job was disabled, or the instance paused.
 	SkipDisabled SkipReason = "disabled"
 	// SkipDown: no instance was registered.
 	SkipDown SkipReason = "no instance was registered"
-	// SkipMissed: more fires were missed than are made up; the latest ones run.
-	SkipMissed SkipReason = "too many missed fires"
+	// SkipMissed: the fire was missed, and core.MisfireSkip makes up none.
+	SkipMissed SkipReason = "missed"
+	// SkipBeyond: more fires were missed than are made up (JobConfig.MisfireCap); the
+	// latest ones run.
+	SkipBeyond SkipReason = "too many missed fires"
+	// SkipLate: it is too late to make it up (JobConfig.MisfireWindow).
+	SkipLate SkipReason = "too late to be made up"
 	// SkipSchedule: the schedule changed while the item was busy under the one before.
 	SkipSchedule SkipReason = "the schedule changed meanwhile"
 )
@@ -178,6 +203,23 @@ type ItemCut struct {
 	Due time.Time
 	// Instance is the id of the instance that died.
 	Instance string
+}
+
+// ItemStuck: a run has not returned although its timeout is over and its context is
+// cancelled. It goes on: the item runs nowhere else, and fires that come due are overruns.
+type ItemStuck struct {
+	// Job is the name of the job.
+	Job string
+	// Epoch is that of the item.
+	Epoch int
+	// Item is the sharding item.
+	Item int
+	// Due is the fire that runs.
+	Due time.Time
+	// Running is how long its function has run.
+	Running time.Duration
+	// Stack is the stack of its goroutine, "" unless it was asked for.
+	Stack string
 }
 
 // SessionLost: the registry session ended; running items are cancelled.
@@ -240,7 +282,9 @@ func (FireBegun) event()       {}
 func (ItemEnded) event()       {}
 func (FireEnded) event()       {}
 func (ItemsSkipped) event()    {}
+func (ItemsFolded) event()     {}
 func (ItemCut) event()         {}
+func (ItemStuck) event()       {}
 func (SessionLost) event()     {}
 func (SessionRegained) event() {}
 func (Waiting) event()         {}

@@ -51,6 +51,11 @@ func (c client) Open(ctx context.Context) (registry.Session, error) {
 	return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, ctx.Err())
 }
 
+// OpenStore implements registry.Registry. The engine opens none.
+func (c client) OpenStore(context.Context) (registry.StoreCloser, error) {
+	return nil, fmt.Errorf("simulation: stores: %w", registry.ErrInvalid)
+}
+
 // A session is one of memory's, with everything that it does held by the driver.
 type session struct {
 	proc  *process
@@ -200,6 +205,7 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 	if err := s.proc.deny(ops); err != nil {
 		return 0, err
 	}
+	s.proc.world.judgeCommit(s.proc, ops)
 	rev, err := s.inner.Commit(ctx, ops...)
 	v := s.proc.pass(ctx, "answer of "+key, s.proc.answer, s.done)
 	switch v {

@@ -42,9 +42,24 @@ func (e engine) add(j *job, run func(context.Context, shard) error) error {
 			job: s.Job, instance: s.Instance, epoch: s.Epoch, item: s.Item, total: s.Total, due: s.Due, fence: s.Fence,
 		})
 	}), core.JobConfig{
+		Misfire: policies[j.misfire], MisfireCap: j.misfireCap, MisfireWindow: j.misfireWindow,
 		Name: j.name, Cron: j.cron, TimeZone: j.zone, Shards: j.total, Monitor: monitor,
 		Concurrency: j.concurrency, ReconcileInterval: j.reconcile,
 	})
+}
+
+// policies are those for missed fires, by name.
+var policies = map[string]core.Misfire{"once": core.MisfireOnce, "skip": core.MisfireSkip, "all": core.MisfireAll}
+
+// mayTell reports whether a fire may be told as skipped for a reason under a policy.
+func mayTell(policy, reason string) bool {
+	switch event.SkipReason(reason) {
+	case event.SkipMissed, event.SkipRunning:
+		return policy == "skip"
+	case event.SkipBeyond:
+		return policy == "all"
+	}
+	return reason != string(history.Folded) || policy == "once"
 }
 
 // runs reports whether the job is registered and fires here.

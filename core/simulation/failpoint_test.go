@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/elasticron/elasticron/core/internal/failpoint"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
@@ -70,6 +70,10 @@ func (w *world) failNext(p *process, fate memory.Fate) {
 }
 
 func TestFailpoints(t *testing.T) {
+	all := 0
+	defer func() {
+		fmt.Fprintf(os.Stdout, "%d failpoints, %d ways to strike, %d strikes\n", len(failpoint.Points), len(strikes), all)
+	}()
 	for _, point := range failpoint.Points {
 		for _, s := range strikes {
 			t.Run(fmt.Sprintf("%s/%s", point, s.name), func(t *testing.T) {
@@ -80,6 +84,7 @@ func TestFailpoints(t *testing.T) {
 						t.Errorf("seed %d: %s", res.seed, res.violations[0].text)
 					}
 				}
+				all += struck
 				if struck == 0 {
 					t.Errorf("not reached in %d seeds", visits)
 				}
@@ -157,6 +162,7 @@ func TestMutants(t *testing.T) {
 				res := simulate(t, s, ^mask(0))
 				restore()
 				if len(res.violations) > 0 && sound(t, s) {
+					fmt.Fprintf(os.Stdout, "mutation %q: red with seed %d\n", m, s)
 					t.Logf("seed %d: %s", s, res.violations[0].text)
 					return
 				}

@@ -338,7 +338,6 @@ var kinds = []kind{
 		by := one(r, []time.Duration{-time.Hour, -17 * time.Second, -3 * time.Second, -time.Second, time.Second, 4 * time.Second, 23 * time.Second, time.Hour})
 		if chance(r, 8) {
 			by = 366 * 24 * time.Hour
-			w.misled = true
 		}
 		by += time.Duration(r.IntN(1000))
 		p.set(by)
@@ -408,7 +407,6 @@ var kinds = []kind{
 		return nil
 	}},
 	{"garbage in the configuration", 3, false, garbage(func(w *world, j *job, r *rand.Rand) (string, func()) {
-		w.garbled = true
 		return j.layout.Config(), func() { w.insist(func() bool { return w.configure(j) }) }
 	})},
 	{"garbage among the servers", 2, false, foreign(func(j *job) string { return j.layout.Servers() })},

@@ -3,6 +3,8 @@ package simulation
 import (
 	"fmt"
 	"math/bits"
+	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/elasticron/elasticron/core/internal/schedule"
 	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
 )
 
 // timetable reads a schedule as the engine does.
@@ -24,135 +28,322 @@ func timetable(s history.Schedule) (history.Timetable, error) {
 	return history.Timetable{Next: parsed.Next}, nil
 }
 
+const (
+	ownedAgain    = time.Second
+	ledAgain      = time.Second
+	changedWithin = 20 * time.Second
+)
+
 // rules are what the simulation holds an engine to.
 func (w *world) rules() history.Rules {
 	late := 10 * time.Second
 	if w.crowded {
 		late = 0
 	}
+	again := 15 * time.Second
+	for _, j := range w.jobs { // all others may run before an item, each as long as a run takes at most
+		if waves := j.most / j.concurrency; waves > 0 {
+			again = max(again, 15*time.Second+time.Duration(waves)*4*w.period)
+		}
+	}
 	return history.Rules{
 		Timetable: timetable,
 		// A run may be under way when the snapshot is taken, and those behind it wait.
 		Tail: 10*time.Second + 4*w.period,
 		// What a fault left is mended within a session's timeout and the engine's longest pauses.
-		Settle: 2*w.timeout + 5*time.Second,
-		Owned:  time.Second, Led: time.Second, Changed: 20 * time.Second,
-		Late: late, Again: 15 * time.Second, Cancel: time.Second,
-		Show: 5,
+		Settle: w.settling(),
+		Owned:  ownedAgain, Led: ledAgain, Changed: changedWithin,
+		MayTell: mayTell, Unmissed: "skip",
+		Late: late, Missed: late / 5, Again: again, Cancel: time.Second,
+		Show: 5, Excuse: w.excuse,
 	}
 }
 
-// judge returns what is wrong with a run, the first of each kind first.
+func (w *world) settling() time.Duration { return 2*w.timeout + 5*time.Second }
+
+// judge returns what is wrong with a run.
 func (w *world) judge() (history.Report, []violation) {
 	report := history.Check(w.log.records, w.rules())
 	found := w.violations
 	for _, v := range report.Violations {
-		if w.excused(v) {
-			continue
-		}
 		found = append(found, violation{string(v.Invariant), v.String()})
 	}
 	return report, found
 }
 
+// judgeCommit judges the form of a commit that is on its way: a ledger is set only where
+// the life that owns it, or the leader's term, stands in the same commit. Otherwise what
+// is dead, or leads no more, could still write.
+func (w *world) judgeCommit(p *process, ops []registry.Op) {
+	under := map[string]bool{} // jobs whose term, and lives, it is under
+	for _, op := range ops {
+		switch dir, name := path.Split(op.Path); {
+		case op.Kind == registry.OpSet && name == "term", path.Base(dir) == "lives":
+			under[op.Path] = true
+		}
+	}
+	for _, op := range ops {
+		dir, id := path.Split(op.Path)
+		root, ledgers := path.Split(path.Clean(dir))
+		if op.Kind != registry.OpSet || ledgers != "ledgers" || under[root+"lives/"+id] || under[root+"term"] {
+			continue
+		}
+		w.judging.Lock()
+		w.violations = append(w.violations, violation{"guard", p.name + " sets " + op.Path + " under no life and no term"})
+		w.judging.Unlock()
+	}
+}
+
 // A violation is one thing that is wrong with a run.
 type violation struct{ invariant, text string }
 
-// excused reports whether a violation is what the driver itself did: it ended the life
-// that is said to have gone early, or forged the death of an owner.
-func (w *world) excused(v history.Violation) bool {
-	names := func(lives []string) bool {
-		return slices.ContainsFunc(lives, func(id string) bool { return strings.Contains(v.Text, w.log.name(id)+" ") })
-	}
-	switch v.Invariant {
-	case history.Quiescence:
-		return w.abandoned(v.Key.Job)
-	case history.Coverage:
-		// So is an epoch that starts where such a clock stood.
-		if w.misled && strings.Contains(v.Text, "its epoch did not have") {
-			return true
-		}
-		return w.abandoned(v.Key.Job) || w.forgot(v.Key.Job, time.Unix(0, v.Key.Due))
-	case history.Outcome:
-		// Records of a clock that was a year ahead are set back, and the fires between excused.
-		if w.misled && (strings.Contains(v.Text, "as skipped: ") || w.farAhead(v.Key.Due)) {
-			return true
-		}
-		if strings.Contains(v.Text, "nobody told it as cut") && w.forgot(v.Key.Job, time.Unix(0, v.Key.Due)) {
-			return true
-		}
-		// Without a record a fire may run, and end, at two instances.
+// excuses are why something is no violation: the driver itself did it. The sum of a run
+// counts the seeds that needed each.
+var excuses = []struct {
+	why   string
+	of    history.Invariant
+	holds func(w *world, v history.Violation) bool
+}{
+	// Nobody was left to tell anything, or to tidy.
+	{"quiescence: all instances were shut down", history.Quiescence, (*world).abandoned},
+	{"coverage: all instances were shut down", history.Coverage, (*world).abandoned},
+	{"changed total: nobody could own anything", history.Changed, func(w *world, v history.Violation) bool {
+		return w.deserted(v, changedWithin)
+	}},
+	{"owned again: nobody could own anything", history.Owned, func(w *world, v history.Violation) bool {
+		return w.deserted(v, ownedAgain)
+	}},
+	{"one leader: nobody could lead", history.Leader, func(w *world, v history.Violation) bool {
+		return w.deserted(v, ledAgain)
+	}},
+
+	// A ledger was destroyed, and the leader warned that records are lost.
+	{"coverage: the record was destroyed", history.Coverage, (*world).forgot},
+	{"outcome: the record of a run was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
+		return strings.Contains(v.Text, "nobody told it as cut") && w.forgot(v)
+	}},
+	{"outcome: a clock ahead decided, and the record was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
+		return slices.ContainsFunc(w.decidedAhead(v.Key, 0), func(r history.Record) bool { return w.forgotSince(v.Key, r.At) })
+	}},
+
+	// Records of a clock that was a year ahead are set back, told, and the fires between are owed again.
+	{"outcome: a clock a year ahead decided", history.Outcome, func(w *world, v history.Violation) bool {
+		return len(w.decidedAhead(v.Key, ledger.Believable)) > 0
+	}},
+	{"coverage: an epoch begins where a clock a year ahead stood", history.Coverage, func(w *world, v history.Violation) bool {
+		return strings.Contains(v.Text, "its epoch did not have") && w.basedAhead(v.Key.Job)
+	}},
+
+	// Without a record a fire may run, and end, at two instances.
+	{"outcome: nothing was recorded", history.Outcome, func(w *world, v history.Violation) bool {
 		return strings.Contains(v.Text, "told as ended") && w.unrecorded(v.Key.Job)
-	case history.Changed, history.Owned:
-		return w.draining(v.Key.Job, v.At) || w.deserted(v.Key.Job, v.At)
-	case history.Failed:
-		return w.garbled // who starts while the configuration is unreadable cannot run, and says so
-	case history.Early:
-		left := func(id string) bool { return strings.Contains(v.Text, "the life "+id) }
-		return names(w.struck) || slices.ContainsFunc(w.shut, left)
-	case history.Overlap:
-		return names(w.forged)
-	}
-	return false
+	}},
+
+	{"changed total: what is owed of it runs first", history.Changed, (*world).draining},
+	{"owned again: what is owed of a total runs first", history.Owned, (*world).draining},
+	{"failed: the configuration was unreadable", history.Failed, (*world).garbled},
+	{"gone early: the driver ended it", history.Early, func(w *world, v history.Violation) bool { return names(v, w.struck, w.log.name) }},
+	{"overlap: the driver forged a death", history.Overlap, func(w *world, v history.Violation) bool { return names(v, w.forged, w.log.name) }},
+	{"fences: the driver forged a death", history.Fences, (*world).ranForged},
 }
 
-// farAhead reports whether a fire was due a day and more after the run: a clock was set.
-func (w *world) farAhead(due int64) bool {
-	last := w.log.records[len(w.log.records)-1]
-	return time.Unix(0, due).After(w.log.records[0].Wall.Add(last.At).Add(24 * time.Hour))
+// excuse is history.Rules.Excuse.
+func (w *world) excuse(v history.Violation) string {
+	for _, e := range excuses {
+		if v.Invariant == e.of && e.holds(w, v) {
+			return e.why
+		}
+	}
+	return ""
+}
+
+// names reports whether a violation names one of some lives.
+func names(v history.Violation, lives []string, short func(string) string) bool {
+	words := strings.FieldsFunc(v.Text, func(r rune) bool { return r == ' ' || r == ',' })
+	return slices.ContainsFunc(lives, func(id string) bool { return slices.Contains(words, short(id)) })
+}
+
+// ranForged reports whether a fire ran at an owner whose death the driver had forged.
+func (w *world) ranForged(v history.Violation) bool {
+	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
+		return r.Kind == history.Entered && r.At == v.At && keyOf(r) == v.Key &&
+			slices.ContainsFunc(w.forged, func(id string) bool { return w.log.name(id) == r.Instance })
+	})
+}
+
+// keyOf is the fire that a record of one item is about.
+func keyOf(r history.Record) history.Key {
+	return history.Key{Job: r.Job, Epoch: r.Epoch, Item: r.Item, Due: r.Due.UnixNano()}
+}
+
+// decidedAhead are the records that decide about a fire before it was due: by a clock that
+// was ahead of the driver's by more than so much.
+func (w *world) decidedAhead(k history.Key, by time.Duration) (found []history.Record) {
+	due := time.Unix(0, k.Due)
+	for _, r := range w.log.records {
+		told := w.wall(r.At)
+		if r.Job != k.Job || r.Epoch != k.Epoch || !due.After(told) || (!r.Due.After(told.Add(by)) && !r.Into.After(told.Add(by))) {
+			continue
+		}
+		switch r.Kind {
+		case history.Skipped, history.Folded:
+			if slices.Contains(r.Items, k.Item) && !due.Before(r.First) && !due.After(r.Due) {
+				found = append(found, r)
+			}
+		case history.Entered:
+			if keyOf(r) == k {
+				found = append(found, r)
+			}
+		}
+	}
+	return found
+}
+
+// wall is what the driver's clock says at an instant of the run.
+func (w *world) wall(at time.Duration) time.Time { return w.log.start.Add(at - 1) }
+
+// basedAhead reports whether an epoch of a job begins more than a day after the run.
+func (w *world) basedAhead(job string) bool {
+	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
+		return r.Kind == history.SawBase && r.Job == job && r.Base.Through.After(w.wall(r.At).Add(ledger.Believable))
+	})
+}
+
+// garbled reports whether the configuration of a job was unreadable a moment before:
+// who starts then cannot run, and says so.
+func (w *world) garbled(v history.Violation) bool {
+	garbage := false
+	for _, r := range w.log.records {
+		if r.At > v.At {
+			break
+		}
+		if r.Fault != "garbage in the configuration" || r.Of != w.configAt(v.Key.Job) {
+			continue
+		}
+		garbage = r.Kind == history.FaultBegun || r.At > v.At-w.settling()
+	}
+	return garbage
+}
+
+func (w *world) configAt(name string) string {
+	for _, j := range w.jobs {
+		if j.name == name {
+			return j.layout.Config()
+		}
+	}
+	return ""
 }
 
 // draining reports whether items of another total than the configured one still ran a
 // moment before: what is owed of it runs first, however long that takes.
-func (w *world) draining(job string, at time.Duration) bool {
+func (w *world) draining(v history.Violation) bool {
 	total := 0
 	for _, r := range w.log.records {
-		if r.Kind == history.Configured && r.Job == job && r.At <= at {
+		if r.Kind == history.Configured && r.Job == v.Key.Job && r.At <= v.At {
 			total = r.Config.Total
 		}
 	}
 	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
 		runs := r.Kind == history.Entered || r.Kind == history.Returned
-		return runs && r.Job == job && r.Total != total && r.At > at-10*time.Second
+		return runs && r.Job == v.Key.Job && r.Total != total && r.At > v.At-10*time.Second && r.At <= v.At
 	})
 }
 
 // abandoned reports whether every instance of a job had been shut down by the driver when
 // all was quiet: nobody was left to tell anything.
-func (w *world) abandoned(job string) bool {
-	quiet := slices.IndexFunc(w.log.records, func(r history.Record) bool { return r.Kind == history.Quiet && r.Job == job })
-	return quiet >= 0 && len(w.shut) > 0 && w.deserted(job, w.log.records[quiet].At)
+func (w *world) abandoned(v history.Violation) bool {
+	quiet := slices.IndexFunc(w.log.records, func(r history.Record) bool { return r.Kind == history.Quiet && r.Job == v.Key.Job })
+	if quiet < 0 || len(w.shut) == 0 {
+		return false
+	}
+	lives := map[string]bool{}
+	for _, r := range w.log.records[:quiet] {
+		live(lives, r, v.Key.Job)
+	}
+	return len(lives) == 0
 }
 
-// deserted reports whether nobody lived in a job for a while before an instant.
-func (w *world) deserted(job string, at time.Duration) bool {
-	living := map[string]bool{}
+// deserted reports whether within a bound before an instant there was a moment at which
+// nobody lived in a job but on servers that were disabled.
+func (w *world) deserted(v history.Violation, bound time.Duration) bool {
+	lives, disabled, able := map[string]bool{}, map[string]bool{}, 0
 	for _, r := range w.log.records {
-		if r.At > at {
+		if r.At > v.At {
 			break
 		}
-		if r.Job != job || r.Node != "life" {
-			continue
+		if able == 0 && r.At > v.At-bound {
+			return true // nobody since the record before
 		}
-		switch r.Kind {
-		case history.Come:
-			living[r.Instance] = true
-		case history.Gone:
-			delete(living, r.Instance)
+		live(lives, r, v.Key.Job)
+		if dir, ip := path.Split(r.Of); r.Fault == "server disabled" && path.Base(path.Dir(path.Clean(dir))) == v.Key.Job {
+			disabled[ip] = r.Kind == history.FaultBegun
+		}
+		able = 0
+		for id := range lives {
+			if ip, _, _ := strings.Cut(id, "@"); !disabled[ip] {
+				able++
+			}
 		}
 	}
-	return len(living) == 0
+	return able == 0
 }
 
-// forgot reports whether what a job owed about an instant was known to nobody: the driver
-// destroyed a ledger, and the leader warned that records are lost.
-func (w *world) forgot(job string, due time.Time) bool {
+// live keeps account of the lives of a job.
+func live(lives map[string]bool, r history.Record, job string) {
+	if r.Job != job || r.Node != "life" {
+		return
+	}
+	switch r.Kind {
+	case history.Come:
+		lives[r.Instance] = true
+	case history.Gone:
+		delete(lives, r.Instance)
+	}
+}
+
+// forgot reports whether nobody knew what an item owed at an instant: from the destruction
+// of its record, or a while before, until the leader has it go on.
+func (w *world) forgot(v history.Violation) bool {
+	due := time.Unix(0, v.Key.Due)
 	return slices.ContainsFunc(w.erased, func(e erasure) bool {
-		warned := slices.ContainsFunc(w.log.records, func(r history.Record) bool {
-			return r.Kind == history.Warned && r.Job == job && r.At >= w.common(e.at) && strings.Contains(r.Reason, "stood in no ledger")
-		})
-		return warned && e.job == job && due.After(e.at.Add(-10*w.period)) && due.Before(e.at.Add(10*w.period))
+		warned, lost := w.lost(e, v.Key)
+		on := w.wall(warned.At)
+		if warned.Wall.After(on) {
+			on = warned.Wall // by the leader's clock
+		}
+		return lost && due.After(e.at.Add(-10*w.period)) && !due.After(on)
 	})
+}
+
+// forgotSince reports whether the record of an item was destroyed after an instant, and
+// before a fire of it.
+func (w *world) forgotSince(k history.Key, at time.Duration) bool {
+	return slices.ContainsFunc(w.erased, func(e erasure) bool {
+		warned, lost := w.lost(e, k)
+		return lost && w.common(e.at) >= at && time.Unix(0, k.Due).After(w.wall(warned.At))
+	})
+}
+
+// lostItems are in the leader's warning.
+var lostItems = regexp.MustCompile(`^items (\S+) stood in no ledger`)
+
+// lost is the warning of a leader, after an erasure, that the record of an item is lost.
+func (w *world) lost(e erasure, k history.Key) (warning history.Record, lost bool) {
+	if e.job != k.Job {
+		return warning, false
+	}
+	for _, r := range w.log.records {
+		if r.Kind != history.Warned || r.Job != k.Job || r.At < w.common(e.at) {
+			continue
+		}
+		if found := lostItems.FindStringSubmatch(r.Reason); found != nil {
+			items, err := ledger.ParseRange(found[1], 1<<20)
+			if err == nil && slices.Contains(items, k.Item) {
+				return r, true
+			}
+		}
+	}
+	return warning, false
 }
 
 // unrecorded reports whether a job was ever configured without monitoring.

@@ -141,6 +141,11 @@ func recordOf(e event.Event) (r history.Record, ok bool) {
 			Kind: history.Skipped, Job: e.Job, Epoch: e.Epoch, Items: e.Items, First: e.First, Due: e.Due.UTC(),
 			Count: e.Count, Reason: string(e.Reason),
 		}
+	case event.ItemsFolded:
+		r = history.Record{
+			Kind: history.Folded, Job: e.Job, Epoch: e.Epoch, Items: e.Items, First: e.First, Due: e.Last.UTC(),
+			Count: e.Count, Into: e.Into.UTC(),
+		}
 	case event.SessionRegained:
 		r = history.Record{Kind: history.Regained, Session: e.Session}
 	case event.Waiting:

@@ -121,9 +121,15 @@ func (p *process) deny(ops []registry.Op) error {
 			p.hits++
 			return &registry.CommitError{Index: i, Op: op, Err: errDenied}
 		}
-		if id := path.Base(op.Path); op.Kind == registry.OpCreateEphemeral && path.Base(path.Dir(op.Path)) == "lives" {
+		if path.Base(path.Dir(op.Path)) != "lives" {
+			continue
+		}
+		id, job := path.Base(op.Path), path.Base(path.Dir(path.Dir(op.Path)))
+		switch op.Kind {
+		case registry.OpDelete:
+			p.world.log.tell("", history.Record{Kind: history.Leaving, Who: p.name, Job: job, Instance: id})
+		case registry.OpCreateEphemeral:
 			p.sessions[id] = p.session
-			job := path.Base(path.Dir(path.Dir(op.Path)))
 			p.world.log.tell("", history.Record{
 				Kind: history.Registered, Who: p.name, Job: job, Instance: id, Session: p.session.id,
 			})

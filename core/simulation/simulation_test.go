@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -78,7 +79,7 @@ func TestSimulation(t *testing.T) {
 			}
 		})
 	}
-	t.Log(sum)
+	fmt.Fprintln(os.Stdout, sum) // make simulation shows it
 }
 
 // explain shows the shortest run that is found to fail as res does.
@@ -147,12 +148,13 @@ type sum struct {
 	begun, hit   map[string]int
 	skips        map[string]int
 	broken       map[string]int // seeds, by invariant
+	excused      map[string]int // seeds, by excuse
 	fires        int
 	violations   int
 }
 
 func newSum() *sum {
-	return &sum{records: map[history.Kind]int{}, begun: map[string]int{}, hit: map[string]int{}, skips: map[string]int{}, broken: map[string]int{}}
+	return &sum{records: map[history.Kind]int{}, begun: map[string]int{}, hit: map[string]int{}, skips: map[string]int{}, broken: map[string]int{}, excused: map[string]int{}}
 }
 
 func (s *sum) add(r result) {
@@ -166,6 +168,9 @@ func (s *sum) add(r result) {
 	}
 	for what := range broken {
 		s.broken[what]++
+	}
+	for why := range r.report.Excused {
+		s.excused[why]++
 	}
 	type fire struct {
 		job         string
@@ -204,6 +209,9 @@ func (s *sum) String() string {
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.broken)) {
 		fmt.Fprintf(&b, "%8d seeds broke: %s\n", s.broken[what], what)
+	}
+	for _, e := range excuses {
+		fmt.Fprintf(&b, "%8d seeds needed an excuse: %s\n", s.excused[e.why], e.why)
 	}
 	for _, k := range kinds {
 		fmt.Fprintf(&b, "%8d begun %8d hit: %s\n", s.begun[k.name], s.hit[k.name], k.name)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
@@ -35,13 +36,17 @@ type job struct {
 	unmonitored bool
 	delayed     bool // a fixed delay
 	concurrency int
-	reconcile   time.Duration
-	layout      layout.Job
-	most        int // the largest total that it had
+	misfire     string // a policy
+	misfireCap  int
+	// misfireWindow as core.JobConfig has it: negative is none.
+	misfireWindow time.Duration
+	reconcile     time.Duration
+	layout        layout.Job
+	most          int // the largest total that it had
 }
 
 func (j *job) config() *history.Config {
-	return &history.Config{Cron: j.cron, Zone: j.zone, Total: j.total, Unmonitored: j.unmonitored}
+	return &history.Config{Cron: j.cron, Zone: j.zone, Total: j.total, Unmonitored: j.unmonitored, Misfire: j.misfire}
 }
 
 // A world is one run: a cluster, what happens to it, and what it did.
@@ -69,13 +74,12 @@ type world struct {
 	hand    registry.Session // the operator's, or nil
 	eye     *memory.Registry // of the observer
 
+	judging    sync.Mutex
 	violations []violation // that need no checker
 	struck     []string    // lives that the driver ended
 	erased     []erasure
 	shut       []string // stable ids whose job was shut down from outside: it leaves by itself
-	misled     bool     // a clock was a year ahead
-	garbled    bool     // a configuration was made unreadable
-	forged     []string // those whose owner looks dead and is not
+	forged     []string // lives whose owner looks dead and is not
 }
 
 func newWorld(seed uint64) *world {
@@ -120,6 +124,10 @@ func (w *world) newJob(i int) *job {
 	case 2:
 		j.total = 30 + r.IntN(30) // more than one commit holds
 	}
+	p := w.dice.of("misfire of job " + strconv.Itoa(i))
+	j.misfire = one(p, []string{"once", "once", "skip", "all"})
+	j.misfireCap = one(p, []int{0, 1, 3})
+	j.misfireWindow = one(p, []time.Duration{0, 0, -1, 5 * time.Second, 20 * time.Second})
 	w.period = 2 * time.Second
 	j.concurrency, j.most = 64, j.total
 	if chance(r, 3) {
@@ -249,6 +257,11 @@ func (w *world) configure(j *job) bool {
 		c = layout.Config{JobName: j.name, MaxTimeDiffSeconds: -1, Misfire: true, ReconcileIntervalMinutes: int(j.reconcile / time.Minute)}
 	}
 	c.Cron, c.TimeZone, c.ShardingTotalCount, c.MonitorExecution = j.cron, j.zone, j.total, !j.unmonitored
+	c.Misfire = j.misfire != "skip"
+	if c.Props == nil {
+		c.Props = layout.Props{}
+	}
+	settings.SetMisfire(c.Props, j.misfire == "all", j.misfireCap, j.misfireWindow)
 	value, err := layout.MarshalConfig(c)
 	if err != nil || !w.write(j.layout.Config(), string(value)) {
 		return false

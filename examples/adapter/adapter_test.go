@@ -169,6 +169,7 @@ func TestOpenRefuses(t *testing.T) {
 	for rawURL, want := range map[string]error{
 		"sqlite:///shop":                                 registry.ErrInvalid,
 		"sqlite:///?file=a.db":                           registry.ErrInvalid,
+		"sqlite:///elasticron?file=a.db":                 registry.ErrInvalid,
 		"sqlite://host/shop?file=a.db":                   registry.ErrInvalid,
 		"sqlite:///shop?file=a.db&more=1":                registry.ErrInvalid,
 		"sqlite:///shop?file=" + missing:                 registry.ErrUnavailable,

@@ -34,7 +34,8 @@ CREATE VIEW IF NOT EXISTS ops (i, session, kind, path, parent, value, version) A
   SELECT 0, '', 0, '', '', x'', 0 WHERE 0;
 
 CREATE TRIGGER IF NOT EXISTS op INSTEAD OF INSERT ON ops BEGIN
-  SELECT RAISE(ABORT, 'refused 0: session') WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = NEW.session);
+  SELECT RAISE(ABORT, 'refused 0: session') WHERE NEW.session <> ''
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = NEW.session);
 
   SELECT RAISE(ABORT, 'refused ' || NEW.i || ': ' || reason) FROM (SELECT CASE
     WHEN NEW.kind IN (2, 3) THEN CASE

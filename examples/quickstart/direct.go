@@ -9,6 +9,7 @@ import (
 	"time"
 
 	_ "github.com/elasticron/elasticron/registry/etcd"      // registers etcd://
+	_ "github.com/elasticron/elasticron/registry/postgres"  // registers postgres://
 	_ "github.com/elasticron/elasticron/registry/zookeeper" // registers zookeeper://
 )
 

@@ -6,6 +6,7 @@
 //	go run ./examples/quickstart -zookeeper
 //	go run ./examples/quickstart -registry etcd://127.0.0.1:2379/demo?session-timeout=2s
 //	go run ./examples/quickstart -registry zookeeper://127.0.0.1:2181/demo?session-timeout=2s
+//	go run ./examples/quickstart -registry postgres://127.0.0.1:5432/postgres/demo?session-timeout=2s
 //
 // The parent starts an embedded etcd, or with -zookeeper a ZooKeeper by the first
 // way that works (ELASTICRON_ZOOKEEPER, a container, a local Java process) and says

@@ -63,6 +63,7 @@ func work(ctx context.Context) error {
 func jobConfig(items int) core.JobConfig {
 	return core.JobConfig{
 		Name: jobName, Cron: "0/2 * * * * ?", Shards: items, Overwrite: true,
+		Misfire:     core.MisfireAll, // a round is whole when each item has run in it
 		Description: "indexes the Go toolchain's source tree",
 	}
 }
@@ -99,6 +100,8 @@ func forward(out *teller, s *core.Scheduler, e event.Event) {
 		out.tell(message{Kind: kindSkipped, Due: e.Due, Items: []int{e.Item}, Count: 1, Text: "its instance died while it ran"})
 	case event.ItemsSkipped:
 		out.tell(message{Kind: kindSkipped, Due: e.Due, Items: e.Items, Count: e.Count, Text: string(e.Reason)})
+	case event.ItemsFolded:
+		out.tell(message{Kind: kindSkipped, Due: e.Last, Items: e.Items, Count: e.Count, Text: "a later run stands for it"})
 	case event.Resharded:
 		out.tell(message{Kind: kindMoves, Moves: changesOfOwner(e.Moves)})
 	case event.SessionLost:

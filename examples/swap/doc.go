@@ -4,6 +4,7 @@
 //	go build -o swap ./examples/swap
 //	SWAP_REGISTRY=etcd://127.0.0.1:2379/swap ./swap -config examples/swap/swap.yaml
 //	SWAP_REGISTRY=zookeeper://127.0.0.1:2181/swap ./swap -config examples/swap/swap.yaml
+//	SWAP_REGISTRY=postgres://127.0.0.1:5432/postgres/swap ./swap -config examples/swap/swap.yaml
 //
 // Two schedulers share the job of the file, each on a registry of its own, as two
 // processes would. When every item has run twice, under at least two instances in

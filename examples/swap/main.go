@@ -13,6 +13,7 @@ import (
 	"github.com/elasticron/elasticron/config"
 	"github.com/elasticron/elasticron/core"
 	_ "github.com/elasticron/elasticron/registry/etcd"      // registers etcd://
+	_ "github.com/elasticron/elasticron/registry/postgres"  // registers postgres://
 	_ "github.com/elasticron/elasticron/registry/zookeeper" // registers zookeeper://
 )
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/internal/testbed/pgserver"
 	"github.com/elasticron/elasticron/registry/etcd/embedded"
 )
 
@@ -55,7 +56,7 @@ func sums(t *testing.T, files ...string) [][32]byte {
 
 var row = regexp.MustCompile(`(?m)^(\d) +\w+ +[0-9.]+@-@(one|two)-\w+ +\d+ +\d+$`)
 
-// One program and one file, on etcd and then on ZooKeeper, without a rebuild.
+// One program and one file, on etcd, on ZooKeeper and on PostgreSQL, without a rebuild.
 func TestSwap(t *testing.T) {
 	bin := build(t)
 	before := sums(t, bin, "swap.yaml")
@@ -68,6 +69,10 @@ func TestSwap(t *testing.T) {
 	t.Run("ZooKeeper", func(t *testing.T) {
 		zk := testbed.SharedZooKeeper(t)
 		requireShared(t, bin, "zookeeper://"+strings.Join(zk.Addrs(), ",")+"/swap?session-timeout=2s")
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		pg := testbed.StartPostgres(t, pgserver.Options{})
+		requireShared(t, bin, "postgres://"+pg.Addr()+"/postgres/swap?session-timeout=2s&username="+pgserver.User)
 	})
 	require.Equal(t, before, sums(t, bin, "swap.yaml"), "it is the same program and the same file")
 }
@@ -101,6 +106,7 @@ func TestExitStatus(t *testing.T) {
 		{1, `swap.yaml:3:3: registry.url: registry: unknown scheme "consul" (forgotten import?)`, "consul://127.0.0.1/swap", nil},
 		{1, "127.0.0.1:1", "etcd://127.0.0.1:1/swap?dial-timeout=500ms", nil},
 		{1, "127.0.0.1:1", "zookeeper://127.0.0.1:1/swap?dial-timeout=500ms", nil},
+		{1, "127.0.0.1:1", "postgres://127.0.0.1:1/postgres/swap?dial-timeout=500ms", nil},
 		{1, "swap: not every item ran twice within 1ms", "etcd://127.0.0.1:1/swap", []string{"-patience", "1ms"}},
 	} {
 		out, err := swap(t, bin, c.registry, c.args...)

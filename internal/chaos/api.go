@@ -61,6 +61,10 @@ func (w *worker) tell(e event.Event) {
 			Kind: history.Skipped, Job: e.Job, Epoch: e.Epoch, Items: e.Items, First: e.First, Due: e.Due, Count: e.Count,
 			Reason: string(e.Reason),
 		})
+	case event.ItemsFolded:
+		w.out.Write(history.Record{
+			Kind: history.Folded, Job: e.Job, Epoch: e.Epoch, Items: e.Items, First: e.First, Due: e.Last, Count: e.Count, Into: e.Into,
+		})
 	case event.SessionRegained:
 		w.out.Write(history.Record{Kind: history.Regained, Session: e.Session, Took: e.Outage})
 	case event.Waiting:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,24 +171,24 @@ func TestVerdict(t *testing.T) {
 		return t
 	}
 	good := full()
-	require.NoError(t, good.verdict([]int{1, 3}))
+	require.NoError(t, good.verdict(wantedOf(settings{sizes: []int{1, 3}})))
 	deaf := full()
 	deaf.Faults["cut"] = history.Hits{Begun: 3}
-	require.ErrorContains(t, deaf.verdict([]int{3}), "cut never hit")
+	require.ErrorContains(t, deaf.verdict(wantedOf(settings{sizes: []int{3}})), "cut never hit")
 	alone := full()
 	delete(alone.Faults, "lose leader")
-	require.NoError(t, alone.verdict([]int{1}))
-	require.ErrorContains(t, alone.verdict([]int{3}), "lose leader never hit")
+	require.NoError(t, alone.verdict(wantedOf(settings{sizes: []int{1}})))
+	require.ErrorContains(t, alone.verdict(wantedOf(settings{sizes: []int{3}})), "lose leader never hit")
 	idle := full()
 	idle.Fires--
 	void := (*voidError)(nil)
-	require.ErrorAs(t, idle.verdict([]int{3}), &void)
+	require.ErrorAs(t, idle.verdict(wantedOf(settings{sizes: []int{3}})), &void)
 	broken := full()
 	broken.broken = map[history.Invariant]int{history.Overlap: 1}
-	require.ErrorIs(t, broken.verdict([]int{3}), errBroken)
+	require.ErrorIs(t, broken.verdict(wantedOf(settings{sizes: []int{3}})), errBroken)
 	troubled := full()
 	troubled.troubles = []string{"w0.1 ended by itself"}
-	require.ErrorIs(t, troubled.verdict([]int{3}), errBroken)
+	require.ErrorIs(t, troubled.verdict(wantedOf(settings{sizes: []int{3}})), errBroken)
 	var sum table
 	sum.add(good)
 	sum.add(good)
@@ -200,10 +201,46 @@ func TestVerdict(t *testing.T) {
 func TestParse(t *testing.T) {
 	s, err := parse([]string{"-duration", "3m", "-registry", "zookeeper", "-seed", "5", "-servers", "3"})
 	require.NoError(t, err)
-	require.Equal(t, settings{duration: 3 * time.Minute, registry: onZooKeeper, seed: 5, sizes: []int{3}, workers: 5}, s)
-	for _, bad := range [][]string{{"-registry", "x"}, {"-servers", "2"}, {"-servers", "x"}, {"-workers", "1"}, {"-duration", "1s"}} {
+	require.Equal(t, settings{duration: 3 * time.Minute, kinds: []string{onZooKeeper}, seed: 5, sizes: []int{3}, workers: 5}, s)
+	for _, bad := range [][]string{{"-registry", "x"}, {"-registry", "etcd,etcd"}, {"-registry", "postgres,x"}, {"-servers", "2"}, {"-servers", "x"}, {"-workers", "1"}, {"-duration", "1s"}} {
 		_, err := parse(bad)
 		require.Error(t, err, "%v", bad)
 	}
 	require.NotErrorIs(t, err, errBroken)
+}
+
+// The witness is content with servers that keep what they acknowledged, through lost
+// sessions too, and notices when a count goes back.
+func TestTheWitnessNoticesLostWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := memory.NewServer(memory.Config{SessionTimeout: sessionTimeout})
+		reg := srv.Registry(namespace)
+		defer reg.Close()
+		var out bytes.Buffer
+		w := &witness{client: &client{reg: reg}, out: history.NewWriter(&out, "driver", func() (time.Duration, time.Time) { return 1, time.Now() })}
+		ctx, stop := context.WithCancel(t.Context())
+		var work sync.WaitGroup
+		work.Go(func() { w.count(ctx) })
+		<-time.After(time.Second)
+		ses, err := w.client.session(ctx)
+		require.NoError(t, err)
+		srv.Expire(ses.ID())
+		<-time.After(time.Second)
+		require.NoError(t, w.look(ctx))
+		acked, lost := w.counts()
+		require.Greater(t, acked, int64(50))
+		require.Zero(t, lost)
+
+		thief, err := reg.Open(ctx)
+		require.NoError(t, err)
+		_, err = thief.Commit(ctx, registry.Set(witnessPath, []byte("7"), registry.AnyVersion))
+		require.NoError(t, err)
+		<-time.After(time.Second)
+		stop()
+		work.Wait()
+		_, lost = w.counts()
+		require.Greater(t, lost, int64(40))
+		require.Contains(t, out.String(), "the servers lost acknowledged writes")
+		require.NoError(t, thief.Close(context.Background()))
+	})
 }

@@ -9,6 +9,14 @@
 // draws the same ones. The table at the end says what was done and seen, and each
 // invariant that was broken, with the history of the item around it (package history).
 //
+// With -strikes, in a build with the tag failpoint, no faults are drawn: one worker after
+// the other is killed, paused or cut off from answers where it comes to a failpoint of
+// the engine (package failpoint), at every one of them and in every one of these ways.
+//
+// A witness counts in a node of its own, past all proxies. Where an acknowledged count is
+// lost, the servers themselves have lost it; ZooKeeper does now and then. Such a part says
+// nothing about Elasticron: it is told, and run again with other faults.
+//
 // # Processes
 //
 // The driver is the parent of all: workers and etcd's servers are this program again,

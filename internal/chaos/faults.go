@@ -51,7 +51,7 @@ func kinds() []faultKind {
 		{name: "swallow answers", disturbs: true, do: wayFault(func(p *testbed.Proxy, _ drawn) func() { return p.Blackhole(testbed.Answers) })},
 		{name: "slow", disturbs: true, do: wayFault(func(p *testbed.Proxy, d drawn) func() { return p.Delay(d.amount / 10) })},
 		{name: "kill server", disturbs: true, do: (*part).killServer},
-		{name: "pause server", disturbs: true, do: (*part).pauseServer},
+		{name: history.PauseServer, disturbs: true, do: (*part).pauseServer},
 		{name: "kill all servers", disturbs: true, do: (*part).killServers},
 		{name: "lose leader", disturbs: true, servers: 3, do: (*part).loseLeader},
 		{name: "change total", do: (*part).changeTotal},

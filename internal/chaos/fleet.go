@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/history"
 )
 
@@ -38,7 +39,9 @@ type slot struct {
 	count    int
 	expected bool // its process may end
 	ahead    time.Duration
-	runs     []int64 // entered functions, of each process
+	runs     []int64       // entered functions, of each process
+	trapped  int           // number of the failpoint at which its next process stops
+	struck   chan struct{} // closed when it stands there
 	up       bool
 }
 
@@ -68,17 +71,18 @@ func (s *slot) start() error {
 	n := s.count - 1
 	s.who = fmt.Sprintf("%s.%d", s.name, s.count)
 	s.runs = append(s.runs, 0)
-	s.up, s.expected = false, false
+	s.up = false
 	task := workerTask{
-		Dir: f.dir, Who: s.who, Name: s.name, IP: s.ip, Registry: f.registry, Addrs: s.way.addrs(), Ahead: s.ahead,
+		Dir: f.dir, Who: s.who, Name: s.name, IP: s.ip, Registry: f.registry, Addrs: s.way.addrs(), Ahead: s.ahead, Strike: s.trapped,
 	}
+	s.trapped = 0
 	f.mu.Unlock()
 	c, err := spawn(f.dir, task.Who, roleWorker, task, func(line string) { s.said(n, line) })
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
-	s.process = c
+	s.process, s.expected = c, false // not before: the end of the one before is expected
 	f.mu.Unlock()
 	go s.await(c, task.Who)
 	return nil
@@ -93,6 +97,10 @@ func (s *slot) said(n int, line string) {
 		}
 	}
 	s.up = s.up || line == "up"
+	if line == wordStruck && s.struck != nil {
+		close(s.struck)
+		s.struck = nil
+	}
 	s.fleet.changed.Broadcast()
 }
 
@@ -136,6 +144,33 @@ func (s *slot) stop() {
 		s.fleet.trouble("%s did not stop in order: %v", who, c.err)
 		s.fleet.out.Write(history.Record{Kind: history.Crashed, Of: who, Reason: "did not stop in order"})
 	}
+}
+
+// named reports whether an instance's id is one of the worker's.
+func (s *slot) named(id string) bool { return strings.Contains(id, "@"+s.name+"-") }
+
+// setTrap makes the process stop at a failpoint. struck is closed when it stands there.
+func (s *slot) setTrap(p failpoint.Point) (struck <-chan struct{}) {
+	s.fleet.mu.Lock()
+	s.struck = make(chan struct{})
+	struck = s.struck
+	c := s.process
+	s.fleet.mu.Unlock()
+	c.tell("%s %d", wordStrike, numberOf(p))
+	return struck
+}
+
+// trapAtStart makes the next process stop at a failpoint, with setTrap's channel.
+func (s *slot) trapAtStart(p failpoint.Point) {
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	s.trapped = numberOf(p)
+}
+
+// goOn lets who stands at a failpoint go on.
+func (s *slot) goOn() {
+	c, _ := s.now()
+	c.tell(wordGoOn)
 }
 
 func (f *fleet) trouble(format string, args ...any) {

@@ -50,6 +50,9 @@ func startServers(ctx context.Context, kind, dir string, n int) (servers, error)
 		}
 		return c, nil
 	}
+	if kind == onPostgres {
+		return startPostgres(ctx, n)
+	}
 	return startEtcd(ctx, dir, n)
 }
 
@@ -68,6 +71,8 @@ func openRegistry(ctx context.Context, kind string, addrs []string) (registry.Re
 			return nil, err
 		}
 		return r, nil
+	case onPostgres:
+		return openPostgres(ctx, addrs)
 	}
 	return nil, fmt.Errorf("chaos: no registry %q", kind)
 }

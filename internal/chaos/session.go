@@ -84,20 +84,28 @@ func (s *watchedSession) tell(k history.Kind, err error) {
 // Commit implements registry.Store.
 func (s *watchedSession) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
 	for _, op := range ops {
-		if op.Kind == registry.OpCreateEphemeral {
-			s.registers(op.Path)
+		job, id, ok := lifeAt(op.Path)
+		switch {
+		case ok && op.Kind == registry.OpCreateEphemeral:
+			s.registers(job, id)
+		case ok && op.Kind == registry.OpDelete:
+			s.in.out.Write(history.Record{Kind: history.Leaving, Job: job, Instance: id})
 		}
 	}
 	return s.Session.Commit(ctx, ops...)
 }
 
-// registers notes the life that a path stands for: /elasticron/{namespace}/{job}/lives/{id}.
-func (s *watchedSession) registers(path string) {
+// lifeAt is the life that a path stands for: /elasticron/{namespace}/{job}/lives/{id}.
+func lifeAt(path string) (job, id string, ok bool) {
 	parts := strings.Split(path, "/")
 	if len(parts) < 4 || parts[len(parts)-2] != "lives" {
-		return
+		return "", "", false
 	}
-	job, id := parts[len(parts)-3], parts[len(parts)-1]
+	return parts[len(parts)-3], parts[len(parts)-1], true
+}
+
+// registers notes a life.
+func (s *watchedSession) registers(job, id string) {
 	s.in.mu.Lock()
 	known := s.in.lives[id]
 	s.in.lives[id] = s

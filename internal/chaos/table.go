@@ -18,10 +18,14 @@ type table struct {
 	broken   map[history.Invariant]int
 	ways     map[string]int
 	troubles []string
+	// acked and lost are the witness's counts.
+	acked, lost int64
+	void        int // attempts that said nothing
+	upstream    int // lives that the service itself ended early
 }
 
 func tableOf(r history.Report, troubles []string) table {
-	return table{Tally: r.Tally, broken: r.Broken, ways: r.Ways, troubles: troubles}
+	return table{Tally: r.Tally, broken: r.Broken, ways: r.Ways, upstream: r.Upstream, troubles: troubles}
 }
 
 // add sums two tables.
@@ -56,6 +60,9 @@ func (t *table) add(o table) {
 	for k, n := range o.ways {
 		t.ways[k] += n
 	}
+	t.acked += o.acked
+	t.lost += o.lost
+	t.void += o.void
 	t.Lateness = append(t.Lateness, o.Lateness...)
 	slices.Sort(t.Lateness)
 	t.troubles = append(t.troubles, o.troubles...)
@@ -86,6 +93,10 @@ func (t *table) write(out io.Writer) {
 	row("sessions lost", t.Losses)
 	row("leaders", t.Leaders)
 	row("changed totals", t.Epochs)
+	if t.acked > 0 {
+		row("counts of the witness", t.acked, fmt.Sprintf("%d lost", t.lost))
+		row("parts void, run again", t.void)
+	}
 	if n := len(t.Lateness); n > 0 {
 		row("lateness in calm", n, "p50 "+t.late(50), "p99 "+t.late(99), "most "+t.late(100))
 	}
@@ -111,32 +122,35 @@ func (t *table) late(percent int) string {
 	return t.Lateness[i].Round(time.Millisecond).String()
 }
 
+// wanted is the least that a run must have: kinds of faults that hit, faults, item fires.
+type wanted struct {
+	kinds         []string
+	faults, fires int
+}
+
 // verdict says whether the run was good.
-func (t *table) verdict(sizes []int) error {
+func (t *table) verdict(least wanted) error {
 	var void []string
 	faults := 0
-	for _, k := range kinds() {
-		if k.servers > slices.Max(sizes) {
-			continue
-		}
-		h := t.Faults[k.name]
+	for _, kind := range least.kinds {
+		h := t.Faults[kind]
 		faults += h.Begun
 		if h.Hit == 0 {
-			void = append(void, fmt.Sprintf("%s never hit", k.name))
+			void = append(void, kind+" never hit")
 		}
 	}
-	if faults < leastFaults {
-		void = append(void, fmt.Sprintf("%d faults, at least %d are wanted", faults, leastFaults))
+	if faults < least.faults {
+		void = append(void, fmt.Sprintf("%d faults, at least %d are wanted", faults, least.faults))
 	}
-	if t.Fires < leastFires {
-		void = append(void, fmt.Sprintf("%d item fires, at least %d are wanted", t.Fires, leastFires))
+	if t.Fires < least.fires {
+		void = append(void, fmt.Sprintf("%d item fires, at least %d are wanted", t.Fires, least.fires))
 	}
 	broken := 0
 	for _, n := range t.broken {
 		broken += n
 	}
 	switch {
-	case broken > 0 || len(t.troubles) > 0:
+	case broken > 0 || len(t.troubles) > 0 || t.lost > 0:
 		return errBroken
 	case len(void) > 0:
 		return &voidError{void}

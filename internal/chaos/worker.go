@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,8 @@ type workerTask struct {
 	IP       string        `json:"ip"`
 	Registry string        `json:"registry"`
 	Addrs    []string      `json:"addrs"`
-	Ahead    time.Duration `json:"ahead"` // of its wall clock
+	Ahead    time.Duration `json:"ahead"`  // of its wall clock
+	Strike   int           `json:"strike"` // number of the failpoint at which it stops, 0 for none
 }
 
 // A worker is a process with a scheduler.
@@ -36,6 +38,7 @@ type worker struct {
 	reg   *watched
 	ahead atomic.Int64
 	runs  atomic.Int64
+	trap  trap
 
 	mu        sync.Mutex
 	instances map[string]string // by job
@@ -50,6 +53,8 @@ func work() error {
 		return err
 	}
 	w.ahead.Store(int64(w.task.Ahead))
+	w.trap.set(w.task.Strike)
+	onPoint(w.trap.hit)
 	file, err := os.OpenFile(filepath.Join(w.task.Dir, w.task.Who+".history"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -108,13 +113,19 @@ func (w *worker) obey(stop func()) {
 	for lines.Scan() {
 		word, rest, _ := strings.Cut(lines.Text(), " ")
 		switch word {
+		case wordStrike:
+			if n, err := strconv.Atoi(rest); err == nil {
+				w.trap.set(n)
+			}
+		case wordGoOn:
+			w.trap.release()
 		case "ahead":
 			if d, err := time.ParseDuration(rest); err == nil {
 				w.ahead.Store(int64(d))
 				w.out.Write(history.Record{Kind: history.ClockSet, Of: w.task.Who, Took: d})
 			}
 		case "stop":
-			return
+			stop()
 		}
 	}
 }

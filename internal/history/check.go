@@ -22,7 +22,7 @@ func Check(records []Record, rules Rules) Report {
 		processes: map[string]*process{}, sessions: map[string]*session{}, lives: map[string]*life{},
 		jobs: map[string]*job{},
 		report: Report{
-			Broken: map[Invariant]int{}, Ways: map[string]int{},
+			Broken: map[Invariant]int{}, Ways: map[string]int{}, Excused: map[string]int{},
 			Tally: Tally{
 				Records: len(records), Skipped: map[string]int{}, Faults: map[string]Hits{}, Judged: map[Invariant]int{},
 			},
@@ -63,6 +63,7 @@ type checker struct {
 	jobs      map[string]*job
 	open      map[string]*span // faults that stand
 	faults    []span           // that disturb
+	woken     []time.Duration  // when servers that were paused went on
 	last      time.Duration
 
 	report Report
@@ -76,14 +77,19 @@ type process struct {
 	set      time.Duration // when its clock was set first; never: it was not
 }
 
-// awake is when a process that stands still at an instant goes on, or that instant.
-func (p *process) awake(at time.Duration) time.Duration {
-	for _, s := range p.pauses {
-		if s.from <= at && at < s.to {
-			return s.to
+// awake is when a process has been awake for so long since an instant: while it stands still
+// no time passes for it.
+func (p *process) awake(since, long time.Duration) time.Duration {
+	for _, s := range p.pauses { // by time
+		if s.to <= since || s.from >= later(since, long) {
+			continue
 		}
+		if s.from > since {
+			long -= s.from - since
+		}
+		since = s.to
 	}
-	return at
+	return later(since, long)
 }
 
 // A session is one session with the registry.
@@ -100,6 +106,7 @@ type life struct {
 	started               time.Duration
 	stopped               time.Duration // told to have left
 	replaced              time.Duration // the same process registered anew
+	leaving               time.Duration // its process was about to take it back
 	gone                  time.Duration
 	owns                  []*Record
 }
@@ -170,7 +177,7 @@ func (c *checker) job(name string) *job {
 func (c *checker) life(j *job, id string) *life {
 	l := c.lives[id]
 	if l == nil {
-		l = &life{id: id, job: j.name, started: never, stopped: never, replaced: never, gone: never}
+		l = &life{id: id, job: j.name, started: never, stopped: never, replaced: never, leaving: never, gone: never}
 		c.lives[id] = l
 		j.lives = append(j.lives, l)
 	}
@@ -239,6 +246,8 @@ func (c *checker) learnLife(r *Record) {
 		return
 	case Stopped:
 		l.stopped = min(l.stopped, r.At)
+	case Leaving:
+		l.leaving = min(l.leaving, r.At)
 	case Started, Registered:
 		l.started = min(l.started, r.At)
 		if before := j.current[r.Who]; before != nil && before != l {
@@ -255,6 +264,9 @@ func (c *checker) learnLife(r *Record) {
 }
 
 func (c *checker) learnFault(r *Record) {
+	if r.Kind == FaultEnded && r.Fault == PauseServer {
+		c.woken = append(c.woken, r.At)
+	}
 	h := c.report.Tally.Faults[r.Fault]
 	key := r.Fault + "\x00" + r.Of
 	if c.open == nil {
@@ -295,7 +307,7 @@ func (c *checker) follow(r *Record) {
 		c.enter(j, r)
 	case Returned, Cancelled:
 		j.leave(r)
-	case Ended, Cut, Skipped:
+	case Ended, Cut, Skipped, Folded:
 		// judged with the plan
 	case Configured:
 		if r.Config != nil {

@@ -68,6 +68,19 @@ func ranBy(who, instance, session string, item, due, entered int) []Record {
 	return []Record{at(entered, r), at(entered+10, back), at(entered+20, ended)}
 }
 
+// ranAhead is a run by w1's clock, which runs ahead.
+func ranAhead(item, due, entered int) []Record {
+	h := ranBy("w1", "i1", "s1", item, due, entered)
+	for i := range h {
+		h[i].Wall = wall(due + 10)
+	}
+	return h
+}
+
+func ahead(when int) Record {
+	return at(when, Record{Kind: ClockSet, Who: "w1", Of: "w1", Took: 4 * time.Second})
+}
+
 // ranLong is a run of item 0 that goes on until an instant.
 func ranLong(due, until int) []Record {
 	h := ran(0, due)
@@ -173,6 +186,21 @@ func crash(died int, owned int) []Record {
 func skip(n, item, first, due, count int) Record {
 	return at(n, Record{
 		Kind: Skipped, Who: "w1", Job: "a", Epoch: 1, Items: []int{item}, First: wall(first), Due: wall(due), Count: count, Reason: "disabled",
+	})
+}
+
+func fold(n, item, first, due, count, into int) Record {
+	return at(n, Record{
+		Kind: Folded, Who: "w1", Job: "a", Epoch: 1, Items: []int{item}, First: wall(first), Due: wall(due), Count: count, Into: wall(into),
+	})
+}
+
+// under is a history of a job with a policy for missed fires.
+func under(policy string, h []Record) []Record {
+	return change(h, func(r Record) bool { return r.Kind == Configured }, func(r *Record) {
+		c := *r.Config
+		c.Misfire = policy
+		r.Config = &c
 	})
 }
 
@@ -325,6 +353,30 @@ func TestInvariants(t *testing.T) {
 			want:    map[Invariant]int{Coverage: 1},
 		},
 		{
+			name:    "by one who should have, but for a fault",
+			history: append(sound(), append(ranBy("w1", "i1", "s1", 0, 8000, 8010), fault(5400, 6500)...)...),
+		},
+		{
+			name:    "by one who should have, since the fault was over",
+			history: append(sound(), append(ranBy("w1", "i1", "s1", 0, 8000, 8010), fault(3500, 5500)...)...),
+			want:    map[Invariant]int{Coverage: 1},
+		},
+		{
+			name:    "by one whose clock was set ahead, before the change",
+			history: append(change(sound(), fireOf(0, 5000), func(r *Record) { r.Due, r.Wall = wall(9000), wall(9010) }), ahead(4000)),
+			want:    map[Invariant]int{Coverage: 1}, // the fire at 5000 is not told
+		},
+		{
+			name:    "by one whose clock was set ahead only later",
+			history: append(change(sound(), fireOf(0, 5000), func(r *Record) { r.Due, r.Wall = wall(9000), wall(9010) }), ahead(6000)),
+			want:    map[Invariant]int{Coverage: 2},
+		},
+		{
+			name:    "by one whose clock was set ahead, after the change",
+			history: append(sound(), append(ranAhead(0, 9000, 8000), ahead(4000))...),
+			want:    map[Invariant]int{Coverage: 1},
+		},
+		{
 			name: "a smaller total",
 			history: append(without(without(without(sound(), fireOf(1, 4000)), fireOf(1, 5000)), func(r Record) bool { return r.Kind == Quiet }),
 				at(3200, Record{Kind: SawBase, Who: "observer", Job: "a", Base: &Base{Epoch: 2, From: 2, To: 1, Through: wall(3000)}})),
@@ -370,8 +422,26 @@ func TestInvariants(t *testing.T) {
 			history: append(sound(), at(6000, Record{Kind: Gone, Who: "observer", Job: "a", Instance: "i2", Node: Life})),
 			want:    map[Invariant]int{Early: 1},
 		},
+		{
+			name: "gone as a paused server woke, which etcd does",
+			history: append(sound(),
+				at(5950, Record{Kind: FaultEnded, Who: "driver", Fault: PauseServer, Of: "server 1", Count: 1}),
+				at(6000, Record{Kind: Gone, Who: "observer", Job: "a", Instance: "i2", Node: Life})),
+			rules: func(r *Rules) { r.Woke = time.Second },
+		},
+		{
+			name: "gone too early, long after a paused server woke",
+			history: append(sound(),
+				at(4500, Record{Kind: FaultEnded, Who: "driver", Fault: PauseServer, Of: "server 1", Count: 1}),
+				at(6000, Record{Kind: Gone, Who: "observer", Job: "a", Instance: "i2", Node: Life})),
+			rules: func(r *Rules) { r.Woke = time.Second },
+			want:  map[Invariant]int{Early: 1},
+		},
 		{name: "gone because it stopped", history: append(sound(),
 			at(5900, Record{Kind: Stopping, Who: "w2"}),
+			at(6000, Record{Kind: Gone, Who: "observer", Job: "a", Instance: "i2", Node: Life}))},
+		{name: "gone because it left", history: append(sound(),
+			at(5900, Record{Kind: Leaving, Who: "w2", Job: "a", Instance: "i2"}),
 			at(6000, Record{Kind: Gone, Who: "observer", Job: "a", Instance: "i2", Node: Life}))},
 		{name: "given up with nothing in it", history: append(sound(),
 			at(5900, Record{Kind: Lost, Who: "w2", Session: "s2", Deadline: ms(11000)}),
@@ -416,11 +486,71 @@ func TestInvariants(t *testing.T) {
 		},
 		{name: "a late run under a fault", history: append(append(without(sound(), fireOf(0, 3000)), ranBy("w1", "i1", "s1", 0, 3000, 3300)...), fault(3100, 3200)...)},
 
+		{
+			name: "a late run after nobody was up",
+			history: change(append(without(sound(), fireOf(0, 3000)), ranBy("w1", "i1", "s1", 0, 3000, 3300)...),
+				func(r Record) bool { return r.Kind == Started || r.Kind == Registered }, func(r *Record) { *r = at(3290, *r) }),
+		},
+		{
+			name: "a late run, and nothing is made up",
+			history: under("skip", append(append(without(without(sound(), fireOf(0, 3000)), fireOf(0, 2000)), ranBy("w1", "i1", "s1", 0, 3000, 3300)...),
+				ranLong(2000, 3250)...)),
+			rules: func(r *Rules) { r.Missed, r.Unmissed = 100*time.Millisecond, "skip" },
+			want:  map[Invariant]int{Late: 1},
+		},
+
+		// Missed fires.
+		{name: "folded", history: append(without(sound(), fireOf(0, 3000)), fold(3005, 0, 3000, 3000, 1, 4000))},
+		{
+			name:    "folded, and run",
+			history: append(sound(), fold(3005, 0, 3000, 3000, 1, 4000)),
+			want:    map[Invariant]int{Outcome: 2}, // entered, and ended
+		},
+		{
+			name:    "folded, and told as skipped",
+			history: append(without(sound(), fireOf(0, 3000)), fold(3005, 0, 3000, 3000, 1, 4000), skip(3006, 0, 3000, 3000, 1)),
+			want:    map[Invariant]int{Outcome: 1},
+		},
+		{
+			name:    "folded into two",
+			history: append(without(sound(), fireOf(0, 3000)), fold(3005, 0, 3000, 3000, 1, 4000), fold(3006, 0, 3000, 3000, 1, 5000)),
+			want:    map[Invariant]int{Outcome: 1},
+		},
+		{
+			name:    "folded into an earlier one",
+			history: append(without(sound(), fireOf(0, 3000)), fold(3005, 0, 3000, 3000, 1, 2000)),
+			want:    map[Invariant]int{Outcome: 1},
+		},
+		{
+			name:    "folded into what never ran",
+			history: append(without(without(sound(), fireOf(0, 3000)), fireOf(0, 4000)), fold(3005, 0, 3000, 3000, 1, 4000)),
+			want:    map[Invariant]int{Coverage: 2},
+		},
+		{
+			name:    "folded under a policy that does not fold",
+			history: under("skip", append(without(sound(), fireOf(0, 3000)), fold(3005, 0, 3000, 3000, 1, 4000))),
+			rules: func(r *Rules) {
+				r.MayTell = func(policy, reason string) bool { return policy != "skip" || reason != "folded" }
+			},
+			want: map[Invariant]int{Outcome: 1},
+		},
+
 		// The Deadline.
 		{
 			name:    "entered after its Deadline",
 			history: change(sound(), of(Entered, 0, 3000), func(r *Record) { r.Deadline = r.At - 1 }),
 			want:    map[Invariant]int{Deadline: 1},
+		},
+		{
+			name: "stopped on its way in",
+			history: append(change(sound(), of(Entered, 0, 3000), func(r *Record) { r.Deadline = ms(3005) }),
+				at(3002, Record{Kind: Paused, Who: "driver", Of: "w1"}), at(3008, Record{Kind: Resumed, Who: "driver", Of: "w1"})),
+		},
+		{
+			name: "entered after its Deadline, for a fire that came due while its process stood still",
+			history: append(change(sound(), of(Entered, 0, 3000), func(r *Record) { r.Deadline = ms(2905) }),
+				at(2900, Record{Kind: Paused, Who: "driver", Of: "w1"}), at(3008, Record{Kind: Resumed, Who: "driver", Of: "w1"})),
+			want: map[Invariant]int{Deadline: 1},
 		},
 		{name: "uncancelled past its Deadline", history: lost(7150, 7600, 7350), rules: func(r *Rules) { r.Late = 0 }, want: map[Invariant]int{Deadline: 1}},
 		{
@@ -542,6 +672,15 @@ func TestWithoutMonitoring(t *testing.T) {
 	require.Empty(t, Check(append(again("w1", "i1", "s1"), set), strict).Violations)
 }
 
+// What a process has to do in a time it need not do while it stands still.
+func TestAwake(t *testing.T) {
+	p := process{pauses: []span{{ms(100), ms(200)}, {ms(201), ms(900)}, {ms(2000), never}}}
+	for _, c := range [][3]int{{0, 50, 50}, {50, 40, 90}, {150, 700, 1599}, {50, 51, 201}, {50, 52, 901}, {250, 10, 910}, {950, 700, 1650}} {
+		require.Equal(t, ms(c[2]), p.awake(ms(c[0]), ms(c[1])), "%v", c)
+	}
+	require.Equal(t, never, p.awake(ms(1990), ms(20)))
+}
+
 func TestAViolationShowsItsLines(t *testing.T) {
 	got := Check(append(sound(), skip(3500, 0, 3000, 3000, 1)), strict)
 	text := got.Violations[0].String()
@@ -560,6 +699,18 @@ func TestViolationsAreCountedAndFewAreShown(t *testing.T) {
 	rules.Show = 2
 	got := Check(h, rules)
 	require.Equal(t, 5, got.Broken[Coverage])
+	require.Len(t, got.Violations, 2)
+
+	// What is excused hides nothing that is not.
+	rules.Excuse = func(v Violation) string {
+		if v.At < 4*time.Second {
+			return "early"
+		}
+		return ""
+	}
+	got = Check(h, rules)
+	require.Equal(t, map[string]int{"early": 3}, got.Excused)
+	require.Equal(t, 2, got.Broken[Coverage])
 	require.Len(t, got.Violations, 2)
 }
 

@@ -17,16 +17,22 @@ const (
 // verbs are what a format stands open for.
 var verbs = regexp.MustCompile(`%[a-z]`)
 
-// blame tells a violation.
+// blame tells a violation, unless it is excused.
 func (c *checker) blame(i Invariant, k Key, at time.Duration, format string, args ...any) {
+	v := Violation{Invariant: i, Key: k, At: at, Text: fmt.Sprintf(format, args...)}
+	if c.rules.Excuse != nil {
+		if why := c.rules.Excuse(v); why != "" {
+			c.report.Excused[why]++
+			return
+		}
+	}
 	c.report.Broken[i]++
 	way := string(i) + ": " + verbs.ReplaceAllString(format, "…")
 	if c.report.Ways[way]++; c.report.Ways[way] > c.rules.Show {
 		return
 	}
-	c.report.Violations = append(c.report.Violations, Violation{
-		Invariant: i, Key: k, At: at, Text: fmt.Sprintf(format, args...), Lines: c.lines(k, at),
-	})
+	v.Lines = c.lines(k, at)
+	c.report.Violations = append(c.report.Violations, v)
 }
 
 // lines are the records about an item around an instant, and those of its owners' lives.
@@ -92,7 +98,7 @@ func (a *about) item(r *Record) bool {
 	switch r.Kind {
 	case Entered, Returned, Cancelled, Ended, Cut:
 		return r.Item == a.key.Item
-	case Skipped, Owns:
+	case Skipped, Folded, Owns:
 		return slices.Contains(r.Items, a.key.Item)
 	case Gone, Come:
 		return r.Node != Running || r.Item == a.key.Item

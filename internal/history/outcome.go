@@ -38,8 +38,40 @@ func (c *checker) book(j *job, r *Record) {
 	case Cut:
 		f := j.fire(key(r, r.Item, r.Due))
 		f.cuts = append(f.cuts, r)
-	case Skipped:
+	case Skipped, Folded:
 		c.bookSkip(j, r)
+		c.judgePolicy(j, r)
+	}
+}
+
+// why is for what reason a fire is told not to run.
+func why(r *Record) string {
+	if r.Kind == Folded {
+		return string(Folded)
+	}
+	return r.Reason
+}
+
+// policy is the one that a job had from its first configuration to its last; "": it changed.
+func (j *job) policy() string {
+	name := ""
+	for i, r := range j.config {
+		if i > 0 && r.Config.Misfire != name {
+			return ""
+		}
+		name = r.Config.Misfire
+	}
+	return name
+}
+
+// judgePolicy judges that what is told is what the policy for missed fires lets be told.
+func (c *checker) judgePolicy(j *job, r *Record) {
+	k := Key{Job: j.name, Epoch: r.Epoch, Item: one(r.Items), Due: nanos(r.Due)}
+	if policy := j.policy(); policy != "" && c.rules.MayTell != nil && !c.rules.MayTell(policy, why(r)) {
+		c.blame(Outcome, k, r.At, "told as %q under the policy %q", why(r), policy)
+	}
+	if r.Kind == Folded && !r.Into.After(r.Due) {
+		c.blame(Outcome, k, r.At, "folded into %s, which is no later fire", clock(r.Into))
 	}
 }
 
@@ -58,7 +90,7 @@ func (c *checker) bookSkip(j *job, r *Record) {
 				"told as skipped with count %d from %s on: %d fires were due", r.Count, clock(r.First), len(dues))
 		}
 	}
-	c.report.Tally.Skipped[r.Reason] += max(r.Count, 0) * len(r.Items)
+	c.report.Tally.Skipped[why(r)] += max(r.Count, 0) * len(r.Items)
 	for _, item := range r.Items {
 		if !c.spend(len(dues)) {
 			return
@@ -84,13 +116,16 @@ func (c *checker) judgeFire(j *job, k Key, f *fire) {
 	// A run without a record tells others nothing: they may skip its fire.
 	known := !slices.ContainsFunc(f.runs, func(n *run) bool { return n.entered.Fence == 0 })
 	if len(f.skipped) > 0 && len(f.runs) > 0 && known {
-		c.blame(Outcome, k, max(f.runs[0].entered.At, f.skipped[0].At), "entered, and told as skipped: %s", f.skipped[0].Reason)
+		c.blame(Outcome, k, max(f.runs[0].entered.At, f.skipped[0].At), "entered, and told as skipped: %s", why(f.skipped[0]))
 	}
 	if len(f.skipped) > 0 && len(f.ended) > 0 && known {
-		c.blame(Outcome, k, at, "told as ended and as skipped: %s", f.skipped[0].Reason)
+		c.blame(Outcome, k, at, "told as ended and as skipped: %s", why(f.skipped[0]))
 	}
 	if len(f.skipped) > 0 && len(f.cuts) > 0 {
-		c.blame(Outcome, k, at, "told as cut and as skipped: %s", f.skipped[0].Reason)
+		c.blame(Outcome, k, at, "told as cut and as skipped: %s", why(f.skipped[0]))
+	}
+	if folded := slices.IndexFunc(f.skipped, func(r *Record) bool { return r.Kind == Folded }); folded >= 0 && known {
+		c.judgeFolded(j, k, f, f.skipped[folded])
 	}
 	if len(f.ended) > 0 && len(f.cuts) > 0 {
 		c.blame(Outcome, k, f.cuts[0].At, "told as ended and as cut")
@@ -100,6 +135,29 @@ func (c *checker) judgeFire(j *job, k Key, f *fire) {
 	}
 	if len(f.ended) > 0 && !slices.ContainsFunc(f.runs, func(n *run) bool { return n.returned <= f.ended[0].At }) {
 		c.blame(Outcome, k, f.ended[0].At, "told as ended, and no function had returned")
+	}
+}
+
+// judgeFolded judges that a fire was folded once, and is not told otherwise; and that there
+// is an outcome of what it was folded into, which may have been given back since.
+func (c *checker) judgeFolded(j *job, k Key, f *fire, r *Record) {
+	for _, other := range f.skipped {
+		if why(other) != why(r) && !j.unmonitored {
+			c.blame(Outcome, k, other.At, "told as folded and as skipped: %s", why(other))
+			return
+		}
+		if !other.Into.Equal(r.Into) && !j.unmonitored {
+			c.blame(Outcome, k, other.At, "folded into %s and into %s", clock(r.Into), clock(other.Into))
+			return
+		}
+	}
+	into := k
+	into.Due = nanos(r.Into)
+	if !j.plan.judged || j.unmonitored || into.Due <= j.plan.from || into.Due > j.plan.to || j.plan.isUnsure(into.Due) {
+		return
+	}
+	if g := j.fires[into]; g == nil || len(g.runs)+len(g.ended)+len(g.cuts)+len(g.skipped) == 0 {
+		c.blame(Coverage, k, r.At, "folded into %s, of which nothing is known", clock(r.Into))
 	}
 }
 
@@ -234,6 +292,9 @@ func (c *checker) judgeWanted(j *job, n *run) {
 		return
 	}
 	if !p.was(n.Due) {
+		if c.ranAhead(p, n) {
+			return
+		}
 		c.blame(Coverage, n.Key, n.entered.At, "entered for a fire that no schedule had")
 		return
 	}

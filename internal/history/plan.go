@@ -12,8 +12,9 @@ type plan struct {
 	grid     []int64 // the fires of the schedules in force, ascending
 	extra    map[int64]bool
 	unsure   []stretch // where nobody knows what was in force
-	epochs   []epoch   // by from
-	told     bool      // epochs were seen, and records carry them
+	replaced []replaced
+	epochs   []epoch // by from
+	told     bool    // epochs were seen, and records carry them
 	delay    time.Duration
 	judged   bool
 }
@@ -22,6 +23,12 @@ type plan struct {
 type stretch struct{ from, to int64 }
 
 func (s stretch) holds(due int64) bool { return s.from < due && due <= s.to }
+
+// A schedule that was replaced, and until when by the common clock a member may have fired by it.
+type replaced struct {
+	table Timetable
+	heard time.Duration
+}
 
 // An epoch is the items that were due in a stretch.
 type epoch struct {
@@ -73,7 +80,12 @@ func (c *checker) plan(j *job) {
 		p.grid = append(p.grid, c.fires(table, max(since, p.from-int64(time.Hour)), until)...)
 		heard := until
 		if i+1 < len(schedules) {
-			heard = max(heard, c.seen(j, schedules[i+1].N))
+			seen := c.seen(j, schedules[i+1].N)
+			if seen != nil {
+				more := c.unheard(seen.At)
+				heard = max(heard, nanos(seen.Wall)+int64(more))
+				p.replaced = append(p.replaced, replaced{table, later(seen.At, c.rules.Heard+more)})
+			}
 		}
 		c.allow(p, table, s, i+1 < len(schedules), until, heard, sure)
 	}
@@ -100,14 +112,37 @@ func (c *checker) allow(p *plan, table Timetable, s Schedule, replaced bool, unt
 	}
 }
 
-// seen is when the observer saw a schedule first, by its clock.
-func (c *checker) seen(j *job, n int) int64 {
+// seen is what the observer wrote when it saw a schedule first; nil: it did not.
+func (c *checker) seen(j *job, n int) *Record {
 	for _, r := range j.schedules {
 		if r.Schedule.N == n {
-			return nanos(r.Wall)
+			return r
 		}
 	}
-	return 0
+	return nil
+}
+
+// unheard is how much later than Rules.Heard a member may hear of a schedule that is seen at
+// an instant: a fault that stands then may keep it from him until it ends.
+func (c *checker) unheard(at time.Duration) (more time.Duration) {
+	for _, s := range c.faults {
+		if s.from <= later(at, c.rules.Heard) && s.to > at && s.to < never {
+			more = max(more, s.to-at)
+		}
+	}
+	return more
+}
+
+// ranAhead reports whether an owner whose clock was set ahead came to a fire of a replaced
+// schedule by that clock, before it can have heard of the change.
+func (c *checker) ranAhead(p *plan, n *run) bool {
+	r := n.entered
+	if c.process(r.Who).set > r.At || n.Due > nanos(r.Wall) {
+		return false
+	}
+	return slices.ContainsFunc(p.replaced, func(s replaced) bool {
+		return r.At <= s.heard && len(c.fires(s.table, n.Due-1, n.Due)) == 1
+	})
 }
 
 // fires are those due after one instant up to another.

@@ -25,6 +25,8 @@ const (
 	// Skipped is event.ItemsSkipped: Job, Epoch, Items, First (zero: not known), Due,
 	// Count, Reason.
 	Skipped Kind = "skipped"
+	// Folded is event.ItemsFolded: Job, Epoch, Items, First, Due (the last), Count, Into.
+	Folded Kind = "folded"
 	// Owns is event.ItemsChanged: Job, Items (all of them), Total, Instance.
 	Owns Kind = "owns"
 	// Started is event.Started: Job, Instance.
@@ -49,6 +51,8 @@ const (
 	Alive Kind = "alive"
 	// Registered: a life was put under a session. Job, Instance, Session.
 	Registered Kind = "registered"
+	// Leaving: the process is about to take a life back by a commit. Job, Instance.
+	Leaving Kind = "leaving"
 	// Lost: the session ended without being closed. Session, Deadline, Err.
 	Lost Kind = "lost"
 	// Regained is event.SessionRegained.
@@ -76,6 +80,9 @@ const (
 	// ClockSet: the wall clock of process Of was set, to run Took ahead of the true one.
 	ClockSet Kind = "clock set"
 )
+
+// PauseServer is the fault of a server that stands still for a while.
+const PauseServer = "pause server"
 
 // What an observer of the registry saw.
 const (
@@ -119,6 +126,8 @@ type Record struct {
 	Due   time.Time `json:"due,omitzero"`
 	Fence int64     `json:"fence,omitempty"`
 	Count int       `json:"count,omitempty"`
+	// Into is the fire that runs for those that are folded.
+	Into time.Time `json:"into,omitzero"`
 
 	Reason string `json:"reason,omitempty"`
 	Err    string `json:"err,omitempty"`
@@ -157,6 +166,8 @@ type Config struct {
 	Zone     string `json:"zone,omitempty"`
 	Total    int    `json:"total"`
 	Disabled bool   `json:"disabled,omitempty"`
+	// Misfire is the name of the policy for fires that are missed; "" is not judged.
+	Misfire string `json:"misfire,omitempty"`
 	// Unmonitored jobs keep no record: only what they told themselves can be judged.
 	Unmonitored bool `json:"unmonitored,omitempty"`
 }

@@ -174,15 +174,21 @@ func (c *checker) judgeEarly(j *job, l *life) {
 			running = n
 		}
 	}
-	if min(s.lost, s.closing) <= l.gone && running == nil {
+	if min(s.lost, s.closing, l.leaving) <= l.gone && running == nil {
 		return // given up early, with nothing in it
+	}
+	if c.rules.Woke > 0 && slices.ContainsFunc(c.woken, func(at time.Duration) bool {
+		return l.gone > at-c.rules.Woke && l.gone < at+c.rules.Woke
+	}) {
+		c.report.Upstream++
+		return
 	}
 	k := Key{Job: j.name}
 	if running != nil {
 		k = running.Key
 	}
-	c.blame(Early, k, l.gone, "the life %s was seen gone %v before the Deadline of its session, lost: %v, closed by itself: %v",
-		l.id, s.deadline-l.gone, s.lost <= l.gone, s.closing <= l.gone)
+	c.blame(Early, k, l.gone, "the life %s was seen gone %v before the Deadline of its session, lost: %v, ended by its process: %v",
+		l.id, s.deadline-l.gone, s.lost <= l.gone, min(s.closing, l.leaving) <= l.gone)
 }
 
 // judgeOwned judges that others own the items of a life that is gone.

@@ -54,11 +54,18 @@ type Timetable struct {
 type Rules struct {
 	// Timetable says what a schedule means. Without it no coverage is judged.
 	Timetable func(Schedule) (Timetable, error)
-	// Heard is how long after a new schedule's Since a member may fire by the one before;
-	// 2 s when zero.
+	// Heard is how long after a new schedule's Since, or after the end of a disturbing fault
+	// that stood then, a member may fire by the one before; 2 s when zero.
 	Heard time.Duration
 	// Tail is how long before the last quiescence a fire may be due without an outcome.
 	Tail time.Duration
+	// MayTell says whether a policy for missed fires lets a fire be told as skipped for a
+	// reason; of what is folded the reason is "folded". Nil: not judged.
+	MayTell func(policy, reason string) bool
+	// Missed bounds how late a run may be, by its owner's clock, under the policy that
+	// Unmissed names: it makes up nothing.
+	Missed   time.Duration
+	Unmissed string
 	// Unsure is how long after a change of the configuration nothing is known about what
 	// was in force, where no observer saw the nodes that say so; 15 s when zero.
 	Unsure time.Duration
@@ -72,6 +79,10 @@ type Rules struct {
 	Late time.Duration
 	// Again bounds what a fixed delay may take beyond its delay.
 	Again time.Duration
+	// Woke is how long after a server that was paused goes on the service may end sessions
+	// before their Deadline: etcd does (its issue 15247). Such lives are counted in
+	// Report.Upstream, and the history says nothing of what followed. Zero: never.
+	Woke time.Duration
 	// Cancel bounds how long after its session's Deadline, or after its process woke, a
 	// function runs on uncancelled.
 	Cancel time.Duration
@@ -81,6 +92,9 @@ type Rules struct {
 	// in. Zero is judged too.
 	Enter time.Duration
 
+	// Excuse says why something is no violation, in a word or two: whoever drove the history
+	// did it himself. "": it is one. It sees no lines. Nil: nothing is excused.
+	Excuse func(Violation) string
 	// Show bounds the violations of one kind that are told with their lines; 10 when
 	// zero. All are counted.
 	Show int
@@ -145,6 +159,10 @@ type Report struct {
 	Broken map[Invariant]int
 	// Ways counts them by what is wrong, in words.
 	Ways map[string]int
+	// Excused counts what Rules.Excuse excused, by why.
+	Excused map[string]int
+	// Upstream counts the lives that the service itself ended early, within Rules.Woke.
+	Upstream int
 	// Tally counts what was judged.
 	Tally Tally
 }
@@ -156,7 +174,7 @@ type Tally struct {
 	Runs, Fires int
 	// Ended, Failed (of those), Cut and Skipped count fires of items.
 	Ended, Failed, Cut int
-	Skipped            map[string]int // by reason
+	Skipped            map[string]int // by reason; folded is one
 	// Untold are functions that returned in a life that broke before it could tell.
 	Untold int
 	// Due are fires of items that coverage asked for.

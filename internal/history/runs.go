@@ -24,8 +24,9 @@ func (c *checker) judgeRuns(j *job) {
 		return
 	}
 	free := map[int]time.Duration{} // since when nothing of an item runs
+	up := c.ups(j)
 	for _, n := range j.runs {
-		c.judgeLate(j, n, free[n.Item])
+		c.judgeLate(j, n, max(free[n.Item], since(up, n.entered.At)))
 		free[n.Item] = max(free[n.Item], min(c.ended(n), c.last))
 	}
 }
@@ -101,21 +102,62 @@ func (c *checker) judgeDeadline(n *run) {
 	if r.Deadline == 0 {
 		return
 	}
-	if late := r.At - r.Deadline; late > c.rules.Enter {
+	if late := r.At - r.Deadline; late > c.rules.Enter && !c.process(r.Who).stoppedOnItsWay(r) {
 		c.blame(Deadline, n.Key, r.At, "entered %v after the Deadline of its session", late)
 	}
 	if c.rules.Cancel == 0 || r.Session == "" || c.session(r.Session).lost == never {
 		return
 	}
 	p := c.process(r.Who)
-	limit := later(p.awake(c.holds(r)), c.rules.Cancel)
+	limit := p.awake(c.holds(r), c.rules.Cancel)
 	if min(n.cancelled, c.ended(n)) > limit && limit < c.last {
 		c.blame(Deadline, n.Key, limit, "runs on uncancelled %v after the Deadline of its session, or after its process woke", c.rules.Cancel)
 	}
 }
 
+// ups are the stretches in which the job had a live instance, by time.
+func (c *checker) ups(j *job) (up []span) {
+	lives := slices.Clone(j.lives)
+	slices.SortFunc(lives, func(a, b *life) int { return cmp.Compare(a.started, b.started) })
+	for _, l := range lives {
+		to := l.gone
+		if to == never { // nobody saw it go
+			to = min(l.stopped, l.replaced, c.process(l.who).crashed)
+		}
+		if n := len(up); n > 0 && l.started <= up[n-1].to {
+			up[n-1].to = max(up[n-1].to, to)
+			continue
+		}
+		up = append(up, span{l.started, to})
+	}
+	return up
+}
+
+// since is when the last of some stretches began, at an instant: what was due before it is
+// made up from then on.
+func since(up []span, at time.Duration) time.Duration {
+	i, _ := slices.BinarySearchFunc(up, at, func(s span, at time.Duration) int { return cmp.Compare(s.from, at+1) })
+	if i == 0 {
+		return 0
+	}
+	return up[i-1].from
+}
+
+// wakeTime bounds how long after it woke a process is done with what it was at.
+const wakeTime = 100 * time.Millisecond
+
+// stoppedOnItsWay reports whether a function was entered right after its process woke,
+// for a fire that came due before the process was stopped, before its Deadline: it was
+// looked at then, and nothing but the fence sees such a stop (semantics, "a paused process").
+// What comes due in the stop is not excused.
+func (p *process) stoppedOnItsWay(r *Record) bool {
+	return slices.ContainsFunc(p.pauses, func(s span) bool {
+		return s.from < r.Deadline && s.to <= r.At && r.At-s.to <= wakeTime && r.Wall.Sub(r.Due) >= r.At-s.from
+	})
+}
+
 // judgeLate judges the lateness of a function by its owner's clock, where no fault is
-// about. The time that it waited for the item's run before does not count.
+// about. The time before free does not count: the item's run before went on, or nobody was up.
 func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 	r := n.entered
 	if r.Wall.IsZero() || r.Due.IsZero() || j.plan.judged && j.plan.isUnsure(n.Due) {
@@ -124,6 +166,9 @@ func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 	late := min(r.Wall.Sub(r.Due), r.At-free)
 	if !c.calm(r.At-max(late, 0), r.At) || c.mourning(j, r.At-max(late, 0), r.At) || c.changing(j, r.At) {
 		return
+	}
+	if whole := r.Wall.Sub(r.Due); c.rules.Missed > 0 && j.policy() == c.rules.Unmissed && whole > c.rules.Missed && !j.unmonitored {
+		c.blame(Late, n.Key, r.At, "entered %v after its due time, and nothing that was missed is made up", whole)
 	}
 	c.report.Tally.Judged[Late]++
 	c.report.Tally.Lateness = append(c.report.Tally.Lateness, late)

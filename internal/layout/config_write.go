@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// MarshalConfig writes a configuration as ElasticJob writes it: keys in
-// alphabetical order, empty strings left out but for description, jobParameter
-// and shardingItemParameters, empty collections left out, props sorted.
+// MarshalConfig writes a configuration as ElasticJob reads it, and nearly as it writes it:
+// keys in alphabetical order, empty strings left out but for description, jobParameter
+// and shardingItemParameters, empty collections left out, props sorted; but each text is
+// one line.
 // JobExtraConfigurations are copied.
 //
 // The error has a *field.Error for each fault: a name or a total that no reader would accept, or
@@ -68,8 +69,7 @@ func (w *yamlWriter) list(key string, values []string) {
 	w.raw(key + ":\n")
 	for _, v := range values {
 		w.check(key, v)
-		w.raw("-")
-		w.scalar(v, 2)
+		w.raw("- " + quoted(v) + "\n")
 	}
 }
 
@@ -81,8 +81,6 @@ func (w *yamlWriter) mapping(key string, values map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(values)) {
 		w.checkKey(key, k)
 		w.check(key+"."+k, values[k])
-		w.raw("  ")
-		w.key(k)
-		w.scalar(values[k], 4)
+		w.raw("  " + quoted(k) + ": " + quoted(values[k]) + "\n")
 	}
 }

@@ -1,7 +1,7 @@
 // Package layout is the key layout of a job: the only place that knows the paths
 // of its nodes and how the values at them are written. The layout is that of
-// ElasticJob 3, byte for byte, so that Java members and consoles understand it;
-// Elasticron's own state stands beside it, under /elasticron.
+// ElasticJob 3, so that Java members and consoles understand it; Elasticron's own
+// state stands beside it, under /elasticron.
 //
 //	j, err := layout.New("shop", "hello")
 //	...
@@ -13,9 +13,9 @@
 // # Guarantees
 //
 // Paths from a valid Job with valid parts (an id from InstanceID.String, an item
-// from 0) pass registry.ValidatePath. What MarshalConfig writes is what
-// ElasticJob's SnakeYAML writes for the same configuration, and UnmarshalConfig
-// reads it back unchanged; it also reads what ElasticJob 2 and every 3.0 wrote.
+// from 0) pass registry.ValidatePath. What MarshalConfig writes is read the same by
+// ElasticJob's SnakeYAML, by Go's YAML library and by UnmarshalConfig, which
+// also reads what ElasticJob 2 and every 3.0 wrote.
 // Readers accept any bytes without panic.
 //
 // # Errors

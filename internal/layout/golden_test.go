@@ -1,7 +1,9 @@
 package layout
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
 )
 
 // The golden files are made by ElasticJob's own classes: testdata/java.
@@ -49,20 +52,70 @@ func (v writeVector) config() Config {
 	return c
 }
 
-func TestMarshalConfigWritesWhatJavaWrites(t *testing.T) {
+// documents are what we write for each text, and where it can be one, for the text as a key.
+func documents(t testing.TB) (texts, written []string) {
+	t.Helper()
 	for _, v := range golden[writeVector](t, "write.json") {
-		want, wantKey, hasKey := v.cut()
-		got, err := MarshalConfig(v.config())
-		require.NoError(t, err, "%q", v.Text)
-		require.Equal(t, want, string(got), "%q", v.Text)
-		if !hasKey {
-			continue
-		}
 		c := v.config()
-		c.Props = map[string]string{v.Text: "v"}
-		got, err = MarshalConfig(c)
+		if _, _, hasKey := v.cut(); hasKey {
+			c.Props[v.Text] = v.Text
+		}
+		data, err := MarshalConfig(c)
 		require.NoError(t, err, "%q", v.Text)
-		require.Contains(t, string(got), "\nprops:\n"+wantKey+"reconcile", "%q", v.Text)
+		texts, written = append(texts, v.Text), append(written, string(data))
+	}
+	return texts, written
+}
+
+// An ours is what Java has read in a document of ours.
+type ours struct {
+	YAML        string
+	Description string
+	P           string
+	Own         *string // the value of the text as a key
+	Listener    *string
+	TimeZone    *string
+}
+
+var writeDocuments = flag.String("documents", "", "write the documents for the Java driver to this file")
+
+// The documents are what we write today, and Java has read the text everywhere.
+func TestJavaReadsWhatMarshalConfigWrites(t *testing.T) {
+	texts, written := documents(t)
+	if *writeDocuments != "" {
+		var lines []byte
+		for _, text := range written {
+			lines = append(base64.StdEncoding.AppendEncode(lines, []byte(text)), '\n')
+		}
+		require.NoError(t, os.WriteFile(*writeDocuments, lines, 0o600))
+	}
+	read := golden[ours](t, "ours.json")
+	require.Len(t, read, len(texts))
+	for i, text := range texts {
+		got := read[i]
+		require.Equal(t, written[i], got.YAML, "run the Java driver again: testdata/java/pom.xml")
+		require.Equal(t, text, got.Description, "%s", got.YAML)
+		require.Equal(t, text, got.P, "%s", got.YAML)
+		for _, field := range []*string{got.Own, got.Listener, got.TimeZone} {
+			if field != nil {
+				require.Equal(t, text, *field, "%s", got.YAML)
+			}
+		}
+		require.Equal(t, text != "", got.Listener != nil && got.TimeZone != nil)
+	}
+}
+
+// What other readers of Go make of it does not depend on the version of YAML.
+func TestGoReadsWhatMarshalConfigWrites(t *testing.T) {
+	texts, written := documents(t)
+	for i, text := range texts {
+		var got struct {
+			Description any
+			Props       map[any]any
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(written[i]), &got), "%s", written[i])
+		require.Equal(t, text, got.Description, "%s", written[i])
+		require.Equal(t, text, got.Props["p"], "%s", written[i])
 	}
 }
 

@@ -49,7 +49,7 @@ func (id InstanceID) Validate() error {
 	if err := validateIP(id.IP); err != nil {
 		return err
 	}
-	if err := validateName(id.Name); err != nil {
+	if err := ValidateName(id.Name); err != nil {
 		return err
 	}
 	if id.Life == "" || strings.ContainsFunc(id.Life, notAlphanumeric) {
@@ -69,7 +69,8 @@ func validateIP(ip string) error {
 	return nil
 }
 
-func validateName(name string) error {
+// ValidateName reports why a stable name cannot be one, as a *field.Error.
+func ValidateName(name string) error {
 	var problem string
 	switch {
 	case name == "":

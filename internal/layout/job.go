@@ -58,6 +58,7 @@ func New(namespace, job string) (Job, error) {
 
 // ValidateNamespace reports, as a *field.Error, why jobs cannot live in a
 // namespace.
+// ValidateName reports why a stable name cannot be one, as a *field.Error.
 func ValidateNamespace(namespace string) error {
 	var problem string
 	switch {
@@ -227,7 +228,8 @@ func (j Job) SystemTime() string { return j.root + "/systemTime/current" }
 func (j Job) NextInstanceIP() string { return j.root + "/next-job-instance-ip" }
 
 // OwnRoot is the directory of Elasticron's own state of the job. It stands
-// beside the namespace, where Java members do not look.
+// beside the namespace, where Java members do not look. Its value is empty, or the
+// Tombstone of a job that was removed.
 func (j Job) OwnRoot() string { return j.own }
 
 // Lives is the directory of lives.
@@ -249,6 +251,10 @@ func (j Job) Notices() string { return j.own + "/notices" }
 // that nobody has to watch a node that each fire changes.
 func (j Job) Notice(id string) string { return j.own + "/notices/" + id }
 
+// Rounds is ephemeral; the instance sets it with the ends of items that are leaving.
+// Its directory is made when it is needed first.
+func (j Job) Rounds(id string) string { return j.own + "/rounds/" + id }
+
 // InForce is the directory of what the leader has put in force: Base, Schedule.
 func (j Job) InForce() string { return j.own + "/inforce" }
 
@@ -258,6 +264,20 @@ func (j Job) Base() string { return j.own + "/inforce/base" }
 // Schedule is persistent: the schedule by which all members fire, and since when
 // (MarshalSchedule, UnmarshalSchedule).
 func (j Job) Schedule() string { return j.own + "/inforce/schedule" }
+
+// Paused is persistent; an operator makes it, and as long as it stands the instances of
+// this stable name (InstanceID.Stable) begin nothing and own nothing. It stands in
+// InForce, which every member watches anyway. PausedName reads its name.
+func (j Job) Paused(name string) string { return j.own + "/inforce/" + pausedPrefix + name }
+
+// pausedPrefix begins the nodes' names. No other node of the directory has an "@".
+const pausedPrefix = "paused@"
+
+// PausedName returns the stable name in the name of a node of Job.Paused.
+func PausedName(node string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(node, pausedPrefix)
+	return name, ok && ValidateName(name) == nil
+}
 
 // Term is ephemeral; every commit of the leader sets it at the version it knows.
 func (j Job) Term() string { return j.own + "/term" }

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -33,8 +34,8 @@ func everyPath(j Job, item int, ip, id string) map[string]string {
 		"GuaranteeStartedLatch": j.GuaranteeStartedLatch(), "GuaranteeCompleted": j.GuaranteeCompleted(),
 		"GuaranteeCompletedItem": j.GuaranteeCompletedItem(item), "GuaranteeCompletedLatch": j.GuaranteeCompletedLatch(),
 		"Trigger": j.Trigger(), "TriggerInstance": j.TriggerInstance(id), "SystemTime": j.SystemTime(), "NextInstanceIP": j.NextInstanceIP(),
-		"OwnRoot": j.OwnRoot(), "Lives": j.Lives(), "Life": j.Life(id), "Ledgers": j.Ledgers(), "Ledger": j.Ledger(id), "Notices": j.Notices(), "Notice": j.Notice(id), "Term": j.Term(),
-		"InForce": j.InForce(), "Base": j.Base(), "Schedule": j.Schedule(),
+		"OwnRoot": j.OwnRoot(), "Lives": j.Lives(), "Life": j.Life(id), "Ledgers": j.Ledgers(), "Ledger": j.Ledger(id), "Notices": j.Notices(), "Notice": j.Notice(id), "Term": j.Term(), "Rounds": j.Rounds(id),
+		"InForce": j.InForce(), "Base": j.Base(), "Schedule": j.Schedule(), "Paused": j.Paused("worker-3"),
 	}
 }
 
@@ -61,9 +62,20 @@ func TestPaths(t *testing.T) {
 		"Trigger": root + "/trigger", "TriggerInstance": root + "/trigger/" + id,
 		"SystemTime": root + "/systemTime/current", "NextInstanceIP": root + "/next-job-instance-ip",
 		"OwnRoot": own, "Lives": own + "/lives", "Life": own + "/lives/" + id,
-		"Ledgers": own + "/ledgers", "Ledger": own + "/ledgers/" + id, "Notices": own + "/notices", "Notice": own + "/notices/" + id, "Term": own + "/term",
+		"Ledgers": own + "/ledgers", "Ledger": own + "/ledgers/" + id, "Notices": own + "/notices", "Notice": own + "/notices/" + id, "Term": own + "/term", "Rounds": own + "/rounds/" + id,
 		"InForce": own + "/inforce", "Base": own + "/inforce/base", "Schedule": own + "/inforce/schedule",
+		"Paused": own + "/inforce/paused@worker-3",
 	}, everyPath(j, 12, "10.0.0.5", id))
+}
+
+func TestPausedName(t *testing.T) {
+	name, ok := PausedName(path.Base(newJob(t, "shop", "hello").Paused("worker-3")))
+	require.True(t, ok)
+	require.Equal(t, "worker-3", name)
+	for _, other := range []string{"base", "schedule", "paused", "paused@", "paused@a@b"} {
+		_, ok := PausedName(other)
+		require.False(t, ok, other)
+	}
 }
 
 func TestScaffold(t *testing.T) {

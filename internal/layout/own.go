@@ -20,6 +20,8 @@ type Life struct {
 	At time.Time `json:"at"`
 	// Zone is the zone by which its process would fire without a TimeZone.
 	Zone string `json:"zone,omitempty"`
+	// Host is the name of its host, for people.
+	Host string `json:"host,omitempty"`
 }
 
 // MarshalLife writes the value of a life's node.
@@ -32,6 +34,28 @@ func MarshalLife(l Life) []byte {
 func UnmarshalLife(value []byte) (Life, error) {
 	var l Life
 	return l, unmarshalOwn("life", value, &l, &l.Up, &l.At)
+}
+
+// A Tombstone is the value of the own root of a job that was removed: nobody makes the
+// job again until an operator allows it.
+type Tombstone struct {
+	// Removed is when, by the clock of who removed it. It is never zero.
+	Removed time.Time `json:"removed"`
+}
+
+// MarshalTombstone writes the value of an own root.
+func MarshalTombstone(t Tombstone) []byte {
+	t.Removed = t.Removed.UTC()
+	return marshalOwn(t)
+}
+
+// UnmarshalTombstone reads the value of an own root: any value. ok is false when the job
+// was not removed.
+func UnmarshalTombstone(value []byte) (t Tombstone, ok bool) {
+	if unmarshalOwn("own root", value, &t, &t.Removed) != nil || t.Removed.IsZero() {
+		return Tombstone{}, false
+	}
+	return t, true
 }
 
 // A Base is where an epoch starts: the time between two changes of the sharding

@@ -43,9 +43,16 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		life := Life{ownInstants.Draw(t, "up"), ownInstants.Draw(t, "at"), words.Draw(t, "zone")}
+		life := Life{ownInstants.Draw(t, "up"), ownInstants.Draw(t, "at"), words.Draw(t, "zone"), words.Draw(t, "host")}
 		l, err := UnmarshalLife(MarshalLife(life))
 		check(t, life, l, err)
+		if stone := (Tombstone{ownInstants.Draw(t, "removed")}); !stone.Removed.IsZero() {
+			s, ok := UnmarshalTombstone(MarshalTombstone(stone))
+			if !ok {
+				t.Fatal("a tombstone is not one")
+			}
+			check(t, stone, s, nil)
+		}
 		base := Base{
 			rapid.IntRange(1, 1<<40).Draw(t, "epoch"), rapid.IntRange(0, 99).Draw(t, "from"),
 			rapid.IntRange(1, 1<<20).Draw(t, "to"),
@@ -138,7 +145,7 @@ func FuzzOwn(f *testing.F) {
 		f.Add([]byte(value))
 	}
 	now := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
-	f.Add(MarshalLife(Life{now, now, "UTC"}))
+	f.Add(MarshalLife(Life{now, now, "UTC", "worker-3"}))
 	f.Add(MarshalBase(Base{Epoch: 1, To: 3, Through: now}))
 	f.Add(MarshalSchedule(Schedule{Number: 2, Rule: Rule{Cron: "@daily"}, Since: now,
 		Before: []Past{{Rule{Cron: "@hourly", Zone: "UTC"}, now}}}))

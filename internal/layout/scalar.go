@@ -2,28 +2,24 @@ package layout
 
 import (
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/elasticron/elasticron/internal/field"
 )
 
-const (
-	// foldColumn is where SnakeYAML starts to fold: at the first single space
-	// past it. Columns count UTF-16 units, as Java does.
-	foldColumn = 80
-	// maxKey is the longest key that SnakeYAML writes as "key: value".
-	maxKey = 122
-)
+// maxKey is the longest key that readers of YAML must take: SnakeYAML's and Go's take
+// 1,024 characters with the quotes and escapes around it.
+const maxKey = 122
 
-// A yamlWriter writes a block mapping as SnakeYAML 2.2 does with its default
-// options. It goes on after an error, to find them all.
+// A yamlWriter writes a block mapping that readers of YAML 1.1 and 1.2 read the same:
+// each text in one line, and in quotes unless it is sure to be text without. It goes on
+// after an error, to find them all.
 type yamlWriter struct {
-	out    []byte
-	column int
-	errs   []error
+	out  []byte
+	errs []error
 }
 
 func (w *yamlWriter) done() ([]byte, error) {
@@ -33,31 +29,11 @@ func (w *yamlWriter) done() ([]byte, error) {
 	return w.out, nil
 }
 
-func (w *yamlWriter) raw(s string) {
-	w.out = append(w.out, s...)
-	w.column += len(s)
-	if strings.HasSuffix(s, "\n") {
-		w.column = 0
-	}
-}
-
-// put writes part of a scalar; it never ends within a surrogate pair.
-func (w *yamlWriter) put(units []uint16) {
-	for _, r := range utf16.Decode(units) {
-		w.out = utf8.AppendRune(w.out, r)
-	}
-	w.column += len(units)
-}
-
-func (w *yamlWriter) breakLine(indent int) {
-	w.raw("\n")
-	w.raw(strings.Repeat(" ", indent))
-}
+func (w *yamlWriter) raw(s string) { w.out = append(w.out, s...) }
 
 func (w *yamlWriter) text(key, value string) {
 	w.check(key, value)
-	w.raw(key + ":")
-	w.scalar(value, 2)
+	w.raw(key + ": " + quoted(value) + "\n")
 }
 
 func (w *yamlWriter) int(key string, value int) { w.raw(key + ": " + strconv.Itoa(value) + "\n") }
@@ -95,146 +71,33 @@ func printable(r rune) bool {
 
 func (w *yamlWriter) checkKey(parent, key string) {
 	w.check(parent, key)
-	if key == "" || strings.Contains(key, "\n") || len(utf16.Encode([]rune(key))) > maxKey {
+	if key == "" || strings.Contains(key, "\n") || utf8.RuneCountInString(key) > maxKey {
 		w.errs = append(w.errs, field.Errorf(parent, "has the key %s, want one line of 1 to %d characters", clip(key), maxKey))
 	}
 }
 
-// key writes the key of a mapping, which is never folded, and its colon.
-func (w *yamlWriter) key(key string) {
-	units := utf16.Encode([]rune(key))
-	const never = -1
-	switch analyze(key).style(key) {
-	case stylePlain:
-		w.folded(units, never, false)
-	case styleSingle:
-		w.quoted(units, never)
-	default:
-		w.escaped(units, never)
-	}
-	w.raw(":")
+// plainText begins and ends with a letter, a digit or one of few signs, and holds nothing
+// between that means something wherever it stands.
+var plainText = regexp.MustCompile(`^[A-Za-z0-9_/.$]([A-Za-z0-9_/.*?=+$():@ ,-]*[A-Za-z0-9_/.*?=+$()-])?$`)
+
+// elsewhere is what is text to YAML 1.1, and a number or a date to Go's reader.
+var elsewhere = regexp.MustCompile(`^(?:0o[0-7]+|[0-9]{4}-.*)$`)
+
+func isPlain(text string) bool {
+	return plainText.MatchString(text) && !strings.Contains(text, ": ") &&
+		resolve(text) == kindString && !zeroNumber.MatchString(text) && !elsewhere.MatchString(text)
 }
 
-// scalar writes a space, the text in the style that SnakeYAML chooses, and the
-// end of the line.
-func (w *yamlWriter) scalar(value string, indent int) {
-	units := utf16.Encode([]rune(value))
-	w.raw(" ")
-	switch analyze(value).style(value) {
-	case stylePlain:
-		w.folded(units, indent, false)
-	case styleSingle:
-		w.quoted(units, indent)
-	case styleLiteral:
-		w.literal(value, indent)
-		return
-	default:
-		w.escaped(units, indent)
-	}
-	w.raw("\n")
-}
-
-func (w *yamlWriter) quoted(units []uint16, indent int) {
-	w.raw("'")
-	w.folded(units, indent, true)
-	w.raw("'")
-}
-
-// folded writes text that has no line breaks; single spaces past the fold column
-// become line breaks, if indent is not negative.
-func (w *yamlWriter) folded(text []uint16, indent int, quote bool) {
-	for i := 0; i < len(text); {
-		j := i
-		switch {
-		case text[i] == ' ':
-			for j < len(text) && text[j] == ' ' {
-				j++
-			}
-			if j-i == 1 && w.column > foldColumn && indent >= 0 && i > 0 && j < len(text) {
-				w.breakLine(indent)
-			} else {
-				w.put(text[i:j])
-			}
-		case quote && text[i] == '\'':
-			w.raw("''")
-			j++
-		default:
-			for j < len(text) && text[j] != ' ' && (!quote || text[j] != '\'') {
-				j++
-			}
-			w.put(text[i:j])
-		}
-		i = j
-	}
-}
-
-// literal writes text with line breaks as a block.
-func (w *yamlWriter) literal(text string, indent int) {
-	w.raw("|")
-	if text[0] == '\n' || text[0] == ' ' {
-		w.raw("2")
-	}
-	body := strings.TrimSuffix(text, "\n")
+// quoted is the text as a scalar: as it is where nobody can take it for anything but this
+// text, else in single quotes; with line breaks or tabs in double quotes.
+func quoted(text string) string {
 	switch {
-	case body == text:
-		w.raw("-")
-	case body == "" || strings.HasSuffix(body, "\n"):
-		w.raw("+")
+	case strings.ContainsAny(text, "\t\r\n"):
+		return `"` + escapes.Replace(text) + `"`
+	case isPlain(text):
+		return text
 	}
-	w.raw("\n")
-	for line := range strings.SplitSeq(body, "\n") {
-		if line != "" {
-			w.raw(strings.Repeat(" ", indent))
-		}
-		w.raw(line + "\n")
-	}
+	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-// escaped writes text in double quotes. Where it breaks a line, a backslash
-// stands at the end, and before a space that begins the next one.
-func (w *yamlWriter) escaped(text []uint16, indent int) {
-	w.raw(`"`)
-	start := 0
-	for end := 0; end <= len(text); end++ {
-		space := end < len(text) && text[end] == ' '
-		if end == len(text) || needsEscape(text[end]) {
-			w.put(text[start:end])
-			start = end
-			if end < len(text) {
-				end += w.escape(text[end:]) - 1
-				start = end + 1
-			}
-		}
-		atGap := space || start >= end
-		if end == 0 || end >= len(text)-1 || !atGap || indent < 0 || w.column+end-start <= foldColumn {
-			continue
-		}
-		if start < end {
-			w.put(text[start:end])
-			start = end
-		}
-		w.raw(`\`)
-		w.breakLine(indent)
-		if text[start] == ' ' {
-			w.raw(`\`)
-		}
-	}
-	w.raw(`"`)
-}
-
-func needsEscape(u uint16) bool { return u == '"' || u == '\\' || u < 0x20 || u > 0x7e }
-
-// escape writes the first character and returns how many units it has.
-func (w *yamlWriter) escape(text []uint16) int {
-	short := map[uint16]string{'\t': `\t`, '\n': `\n`, '\r': `\r`, '"': `\"`, '\\': `\\`, 0xa0: `\_`}
-	if s, ok := short[text[0]]; ok {
-		w.raw(s)
-		return 1
-	}
-	n := 1
-	if utf16.IsSurrogate(rune(text[0])) {
-		n = 2
-	}
-	w.put(text[:n])
-	return n
-}
+var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\t", `\t`, "\r", `\r`, "\n", `\n`)

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -33,6 +35,14 @@ func (e *Etcd) Compact() error {
 	}
 	_, err = e.Admin().Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical())
 	return err
+}
+
+// Compacted says whether the first revision cannot be read any more.
+func (e *Etcd) Compacted() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	_, err := e.Admin().Get(ctx, "compact", clientv3.WithRev(1))
+	return errors.Is(err, rpctypes.ErrCompacted)
 }
 
 // Pause holds everything between all clients and all members; nothing is lost.
@@ -96,10 +106,17 @@ func (e *Etcd) RestartMembers(members ...int) error {
 	return errors.Join(errors.Join(errs...), e.startAll())
 }
 
-// Restart stops every member and starts it again on its data.
+// Restart stops every member and starts it again on its data. Its clients' connections
+// end, also those through which nothing passes.
 func (e *Etcd) Restart() error {
 	if err := e.stopAll(); err != nil {
 		return err
+	}
+	e.mu.Lock()
+	clients := slices.Clone(e.clients)
+	e.mu.Unlock()
+	for _, c := range clients {
+		c.Drop()
 	}
 	return e.startAll()
 }

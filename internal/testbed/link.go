@@ -75,7 +75,9 @@ func (p *Proxy) forward(l *link, way Direction, to net.Conn, data []byte) bool {
 		}
 	}
 	if p.swallow[way] > 0 {
-		p.hits++
+		if way == Requests || !l.unasked {
+			p.hits++
+		}
 		l.poisoned = true
 		if way == Requests {
 			p.search(data)
@@ -88,8 +90,13 @@ func (p *Proxy) forward(l *link, way Direction, to net.Conn, data []byte) bool {
 		return true
 	}
 	delay := p.delay
-	if delay > 0 {
+	if delay > 0 || way == Answers && p.delayAnswers > 0 {
 		p.hits++
+	}
+	if way == Answers && (p.delayAnswers > 0 || l.late != nil) {
+		p.comeLate(l, to, data, p.delayAnswers)
+		p.mu.Unlock()
+		return true
 	}
 	if way == Requests {
 		p.passed = time.Now()
@@ -100,6 +107,40 @@ func (p *Proxy) forward(l *link, way Direction, to net.Conn, data []byte) bool {
 	}
 	_, err := to.Write(data)
 	return err == nil || way == Answers && p.isDetached(l)
+}
+
+// A piece of data is due some time after it has come.
+type piece struct {
+	due  time.Time
+	data []byte
+}
+
+// comeLate passes a piece on when it is due: each is as late as the others, and none overtakes.
+// p.mu is held.
+func (p *Proxy) comeLate(l *link, to net.Conn, data []byte, delay time.Duration) {
+	if l.late == nil {
+		l.late = make(chan piece, 1<<12)
+		p.work.Go(func() {
+			for {
+				select {
+				case next := <-l.late:
+					if !l.wait(time.Until(next.due)) {
+						return
+					}
+					if _, err := to.Write(next.data); err != nil && !p.isDetached(l) {
+						return
+					}
+				case <-l.done:
+					return
+				}
+			}
+		})
+	}
+	select {
+	case l.late <- piece{time.Now().Add(delay), bytes.Clone(data)}:
+	default: // more than a test makes
+		l.cut()
+	}
 }
 
 func (p *Proxy) isDetached(l *link) bool {
@@ -127,6 +168,8 @@ type link struct {
 	first          []byte // of what the client sends
 	poisoned       bool   // it has lost data
 	detached       bool   // its client is cut off
+	unasked        bool   // what passes to the client answers nothing; of the goroutine of answers
+	late           chan piece
 	once           sync.Once
 	done           chan struct{}
 }

@@ -27,22 +27,23 @@ type Proxy struct {
 	listener net.Listener
 	work     sync.WaitGroup
 
-	mu       sync.Mutex
-	changed  *sync.Cond
-	target   string
-	links    map[*link]struct{}
-	swallow  map[Direction]int // of Requests and of Answers
-	held     int
-	holds    map[*holding]struct{} // of some connections alone
-	refused  int
-	delay    time.Duration
-	hits     int
-	passed   time.Time // when the last request passed
-	needle   []byte    // to be found among the requests that are swallowed
-	haystack []byte
-	found    chan struct{}
-	linked   chan struct{} // closed at the next connection, when somebody waits for it
-	closed   bool
+	mu           sync.Mutex
+	changed      *sync.Cond
+	target       string
+	links        map[*link]struct{}
+	swallow      map[Direction]int // of Requests and of Answers
+	held         int
+	holds        map[*holding]struct{} // of some connections alone
+	refused      int
+	delay        time.Duration
+	delayAnswers time.Duration // on top, of what the server sends
+	hits         int
+	passed       time.Time // when the last request passed
+	needle       []byte    // to be found among the requests that are swallowed
+	haystack     []byte
+	found        chan struct{}
+	linked       chan struct{} // closed at the next connection, when somebody waits for it
+	closed       bool
 
 	// inspect makes the inspector of a new connection; nil: bytes pass as they come.
 	inspect func(*link) inspector
@@ -181,6 +182,11 @@ func (p *Proxy) isHeld(l *link) bool {
 // Delay holds each piece of data back for d, in each direction.
 func (p *Proxy) Delay(d time.Duration) (heal func()) {
 	return p.fault(func(n int) { p.delay += time.Duration(n) * d })
+}
+
+// DelayAnswers holds each piece of what the server sends back for d.
+func (p *Proxy) DelayAnswers(d time.Duration) (heal func()) {
+	return p.fault(func(n int) { p.delayAnswers += time.Duration(n) * d })
 }
 
 // SwallowUntil swallows what the client sends until needle was among it, and

@@ -32,16 +32,24 @@ func (w *ways) Addrs() []string {
 // Proxy is the client's way to member i.
 func (w *ways) Proxy(i int) *Proxy { return w.proxies[i] }
 
+// afterwards is how long an exchange may go on once its answer is there: acknowledgements.
+const afterwards = 50 * time.Millisecond
+
 // Busy waits for the client's next request, a heartbeat at least, and returns
 // the way that it took.
 func (w *ways) Busy(ctx context.Context) (*Proxy, error) {
-	since := time.Now()
+	since := time.Now().Add(afterwards)
+	latest := since.Add(2 * afterwards) // of a client that never rests every request is the next
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	for {
 		for _, p := range w.proxies {
-			if p.lastPassed().After(since) {
+			last := p.lastPassed()
+			if last.After(since) {
 				return p, nil
+			}
+			if quiet := last.Add(afterwards); quiet.After(since) && quiet.Before(latest) {
+				since = quiet
 			}
 		}
 		select {
@@ -73,6 +81,11 @@ func (w *ways) Hold() (heal func()) { return w.each((*Proxy).Hold) }
 // Delay holds each piece of data back for d, in each direction.
 func (w *ways) Delay(d time.Duration) (heal func()) {
 	return w.each(func(p *Proxy) func() { return p.Delay(d) })
+}
+
+// DelayAnswers holds each piece of what the servers send back for d.
+func (w *ways) DelayAnswers(d time.Duration) (heal func()) {
+	return w.each(func(p *Proxy) func() { return p.DelayAnswers(d) })
 }
 
 // Hits counts the pieces of data, the connections and the commits that faults

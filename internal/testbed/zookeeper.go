@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -127,10 +128,22 @@ func (z *ZooKeeper) Pause() (resume func()) {
 	})
 }
 
-// Restart kills every server and starts it again on its data.
+// Restart kills every server and starts it again on its data. Its clients' connections
+// end, also those through which nothing passes.
 func (z *ZooKeeper) Restart() error {
 	if err := z.own(); err != nil {
 		return err
+	}
+	for i := range z.Members() {
+		if err := z.cluster.Kill(i); err != nil {
+			return err
+		}
+	}
+	z.mu.Lock()
+	clients := slices.Clone(z.clients)
+	z.mu.Unlock()
+	for _, c := range clients {
+		c.Drop()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTime)
 	defer cancel()
@@ -158,6 +171,13 @@ func (z *ZooKeeper) LoseLeader() error {
 		return err
 	}
 	return z.cluster.Restart(ctx, old)
+}
+
+// Leader waits until some server leads and returns its index.
+func (z *ZooKeeper) Leader() (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), clusterTime)
+	defer cancel()
+	return z.cluster.Leader(ctx)
 }
 
 func (z *ZooKeeper) own() error {

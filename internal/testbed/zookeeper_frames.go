@@ -48,8 +48,7 @@ func operationName(op int32) string {
 // requestName is the operation's name, and "heartbeat" for the two by which the adapter
 // keeps its sessions alive: a sync, and a multi of one check of the root.
 func requestName(op int32, body []byte) string {
-	const record, end = 9 + 4 + 1 + 4, 9
-	if op == opSync || op == opMulti && len(body) == record+end && onlyChecks(body) {
+	if op == opSync || op == opMulti && checksTheRoot(body) {
 		return "heartbeat"
 	}
 	return operationName(op)
@@ -219,34 +218,21 @@ func (f *frames) applyLate(number int32, frame []byte) {
 	}
 }
 
-// isCommit reports whether a request writes what a commit writes. A multi that
-// only checks is a read's barrier.
+// isCommit reports whether a request is a commit's. A multi that only checks the root is a
+// heartbeat or a read's barrier.
 func isCommit(op int32, body []byte) bool {
 	switch op {
 	case opCreate, opDelete, opSetData, opCreate2, opCreateContainer, opCreateTTL:
 		return true
 	case opMulti:
-		return !onlyChecks(body)
+		return !checksTheRoot(body)
 	}
 	return false
 }
 
-// onlyChecks reads the operations of a multi: a head (operation, whether it is the
-// end, error) and a record each.
-func onlyChecks(body []byte) bool {
-	const head, length, version = 9, 4, 4
-	for len(body) >= head {
-		if body[4] != 0 {
-			return true // the end
-		}
-		if int32(binary.BigEndian.Uint32(body)) != opCheck || len(body) < head+length { //nolint:gosec // as above
-			return false
-		}
-		record := uint64(head) + length + uint64(binary.BigEndian.Uint32(body[head:])) + version
-		if uint64(len(body)) < record {
-			return false
-		}
-		body = body[record:]
-	}
-	return false
+// checksTheRoot reports whether this and nothing else is what a multi does: it is a head
+// (operation, whether it is the end, error), a path of one byte, a version, and the end.
+func checksTheRoot(body []byte) bool {
+	const head, path, version, end = 9, 4 + 1, 4, 9
+	return len(body) == head+path+version+end && int32(binary.BigEndian.Uint32(body)) == opCheck //nolint:gosec // as above
 }

@@ -35,8 +35,9 @@ func TestIsCommit(t *testing.T) {
 		{"create2", opCreate2, nil, true},
 		{"getData", 4, nil, false},
 		{"setData", 5, nil, true},
-		{"a multi that checks", opMulti, multiOf(opCheck, opCheck), false},
-		{"an empty multi", opMulti, multiOf(), false},
+		{"a multi that checks", opMulti, multiOf(opCheck, opCheck), true},
+		{"a multi that checks a node", opMulti, multiOf(opCheck), true},
+		{"a multi that checks the root", opMulti, checkOfTheRoot(), false},
 		{"a multi that checks and deletes", opMulti, multiOf(opCheck, 2), true},
 		{"a multi that sets", opMulti, multiOf(5), true},
 		{"a multi that cannot be read", opMulti, multiOf(opCheck)[:12], true},
@@ -45,10 +46,13 @@ func TestIsCommit(t *testing.T) {
 	}
 }
 
+func checkOfTheRoot() []byte {
+	return bytes.Replace(multiOf(opCheck), []byte{0, 0, 0, 2, '/', 'a'}, []byte{0, 0, 0, 1, '/'}, 1)
+}
+
 func TestRequestName(t *testing.T) {
-	root := bytes.Replace(multiOf(opCheck), []byte{0, 0, 0, 2, '/', 'a'}, []byte{0, 0, 0, 1, '/'}, 1)
 	require.Equal(t, "heartbeat", requestName(opSync, nil))
-	require.Equal(t, "heartbeat", requestName(opMulti, root))
+	require.Equal(t, "heartbeat", requestName(opMulti, checkOfTheRoot()))
 	require.Equal(t, "multi", requestName(opMulti, multiOf(opCheck)))
 	require.Equal(t, "multi", requestName(opMulti, multiOf(opSetData)))
 	require.Equal(t, "getData", requestName(4, nil))

@@ -81,7 +81,7 @@ func TestZooKeeperFates(t *testing.T) {
 			node := path + "/" + c.name
 			hit := way.NextCommit(c.fate)
 			require.False(t, hit())
-			_, err := client.Multi(&zk.CheckVersionRequest{Path: path, Version: -1}) // not a commit
+			_, err := client.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1}) // a heartbeat, not a commit
 			require.NoError(t, err)
 			require.False(t, existsZK(t, client, node))
 			require.False(t, hit())

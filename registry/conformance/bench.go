@@ -83,12 +83,12 @@ func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
 	defer h.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), benchSetup)
 	defer cancel()
-	d := newDuel(ctx, b, h)
+	d := newComparison(ctx, b, h)
 	if err := d.warmUp(); err != nil {
 		b.Fatal(err)
 	}
 	var results []result
-	for _, c := range d.bouts() {
+	for _, c := range d.workloads() {
 		b.Run(c.name(), func(b *testing.B) {
 			var r result
 			for b.Loop() {
@@ -112,16 +112,16 @@ func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
 	})
 }
 
-// A result is what came of one bout: the medians over its rounds, their ratio, which
+// A result is what came of one workload: the medians over its rounds, their ratio, which
 // is above 1 where the adapter is better, and the quartiles of the rounds' own ratios.
 type result struct {
-	*bout
+	*workload
 	adapter, raw     float64
 	low, ratio, high float64
 }
 
 // result is made of the figures of both sides, round by round.
-func (c *bout) result(adapter, raw []float64) result {
+func (c *workload) result(adapter, raw []float64) result {
 	ratios := make([]float64, len(raw))
 	for i := range raw {
 		ratios[i] = adapter[i] / raw[i]
@@ -129,7 +129,7 @@ func (c *bout) result(adapter, raw []float64) result {
 			ratios[i] = raw[i] / adapter[i]
 		}
 	}
-	r := result{bout: c, adapter: quantile(adapter, 2), raw: quantile(raw, 2), low: quantile(ratios, 1), high: quantile(ratios, 3)}
+	r := result{workload: c, adapter: quantile(adapter, 2), raw: quantile(raw, 2), low: quantile(ratios, 1), high: quantile(ratios, 3)}
 	if r.ratio = r.adapter / r.raw; c.lessIsBetter {
 		r.ratio = r.raw / r.adapter
 	}

@@ -35,8 +35,8 @@ func (h benchedMemory) Raw(ctx context.Context, tb testing.TB) BenchClient {
 }
 
 func TestBouts(t *testing.T) {
-	d := newDuel(t.Context(), t, newBenchedMemory(t))
-	all := d.bouts()
+	d := newComparison(t.Context(), t, newBenchedMemory(t))
+	all := d.workloads()
 	require.Len(t, all, 13)
 	require.Equal(t, "commit-of-50-sets,-large/128", all[11].name())
 	for _, c := range all {
@@ -55,8 +55,8 @@ func TestThroughputStopsAtAnError(t *testing.T) {
 }
 
 func TestTableOfResults(t *testing.T) {
-	c := &bout{kind: "creates", inFlight: 16}
-	late := &bout{kind: "delivery", inFlight: 1, lessIsBetter: true}
+	c := &workload{kind: "creates", inFlight: 16}
+	late := &workload{kind: "delivery", inFlight: 1, lessIsBetter: true}
 	// The second round was on a machine that stood still: it hit both alike.
 	text := table([]result{c.result([]float64{90, 9, 90}, []float64{100, 10, 100}), late.result([]float64{100}, []float64{80})})
 	require.Regexp(t, `adapter / raw  ratio +1 in flight +16 in flight +\ncreates +90 / 100  0.90 \(0.90–0.90\) +\ndelivery +100 / 80  0.80 \(0.80–0.80\) +$`, text)

@@ -9,7 +9,7 @@
 // case is a subtest, so that go test -run TestConformance/Watch/SurvivesDrop runs
 // one. [Cases] lists them; the last line of log counts what ran. A failure says
 // which rule was broken, what the case did, what it saw, and where the contract
-// says otherwise.
+// says otherwise. docs/adapters.md tells how to read it.
 //
 // # What a green run means
 //
@@ -18,74 +18,21 @@
 // 30 seconds and then fails with what it was waiting for; one whose calls ignore
 // their context fails a little later. There are no false alarms on a service that
 // keeps the contract and a machine that does not stand still for most of a
-// session timeout; there may be defects that the suite does not see. Run it with
+// session timeout three times in a row; there may be defects that the suite does not see. Run it with
 // the race detector, more than once, and let the adapter's TestMain look for
 // leaked goroutines: what a Registry leaves behind after Close is found there.
 //
 // # The suite itself is proved
 //
-// The tests of this package break the rules below one at a time, on an adapter
-// that is sound otherwise, and demand that the named case fails for that reason;
-// and they run every case with faults that do nothing, and demand that it fails.
+// The rules of the contract have numbers. The tests of this package break each of them, on
+// an adapter that is sound otherwise, and demand that the named case fails for that reason;
+// docs/adapters.md has the table. They also run every case with faults that do nothing, with one
+// kind of fault that does nothing, and with faults that lie, and demand that each case that
+// uses them fails.
 //
-//	the failure index is always 0                        → Commit/FailureIndexMiddle
-//	of two failures the later is named                   → Commit/FailureIndexTwoBadPicksFirst
-//	the failure is no CommitError                        → Commit/ErrorIsTyped
-//	operations before a failure stay applied             → Commit/NoneAppliedOnFailure
-//	missing parents are made silently                    → Nodes/CreateNoParent
-//	an ephemeral node accepts children                   → Nodes/CreateUnderEphemeral
-//	Delete takes children along                          → Nodes/DeleteWithChildren
-//	version 0 means any version                          → Nodes/SetWrongVersion
-//	checks are not made                                  → Commit/CheckMissing
-//	duplicate paths are accepted                         → Commit/DuplicatePathRefused
-//	too many operations become two commits               → Commit/OverMaxOps
-//	an oversized value is sent                           → Nodes/ValueOverLimitNothingSent
-//	the revision is not that of the commit               → Commit/RevisionIsModified
-//	an ended context is an uncertain outcome             → Commit/ContextCancelledBeforeSend
-//	a refusal hits a neighbour                           → Commit/ConcurrentEachItsOwn
-//	an uncertain commit is sent again                    → Uncertain/AnswerLostCreate
-//	a lost request is sent again                         → Uncertain/RequestLostCommit
-//	an uncertain outcome is called a failure             → Uncertain/AnswerLostCommit
-//	a commit in flight at the loss is called failed      → Uncertain/CommitInFlightAtLoss
-//	Version does not rise                                → Nodes/SetVersionIncrements
-//	Version goes on over incarnations                    → Nodes/RecreateRestartsVersion
-//	Created is the same for every incarnation            → Nodes/RecreateNewCreated
-//	Set makes an ephemeral node persistent               → Commit/SetKeepsEphemeral
-//	every ephemeral node is Owned                        → Sessions/OwnedFlag
-//	reads are older than own writes                      → Nodes/ReadOwnWrites
-//	absent nodes are left out of Get                     → Nodes/GetOrder
-//	Children is not sorted                               → Lists/ChildrenSorted
-//	Children lists deeper levels                         → Lists/ChildrenOneLevelOnly
-//	a missing directory is an empty one                  → Lists/ChildrenMissingDir
-//	ephemeral nodes outlive Close                        → Sessions/CloseRemovesEphemerals
-//	ephemeral nodes are persistent                       → Sessions/ExpireRemovesEphemerals
-//	Done is not closed while cut off                     → Sessions/DoneNotAfterDeadline
-//	Deadline is too late                                 → Sessions/DeadlineNeverAfterServerDeletion
-//	a dead session writes on in a new life               → Sessions/NoWriteAfterLoss
-//	a broken connection ends the session                 → Sessions/DropReconnectSameSession
-//	loss is another error                                → Sessions/ErrorEveryMethod
-//	Synced is missing                                    → Watch/InitialThenSynced
-//	deletions are not delivered                          → Watch/SeesDelete
-//	absence is not delivered                             → Watch/AbsentNode
-//	the newest change is held back until the next comes  → Watch/LastStateAlways
-//	an older state comes again                           → Watch/PerPathMonotonic
-//	a watch does not go on after its connection broke    → Watch/SurvivesDrop
-//	what changed while cut off is not delivered          → Watch/ChangesDuringDropSeen
-//	adding a target twice starts it again                → Watch/AddTwiceIsOne
-//	a watch stays silent when its session is lost        → Watch/EndsOnSessionLoss
-//	two callers on one session share a lock              → Locks/ExclusiveWithinOneSession
-//	tokens do not rise                                   → Locks/TokenIncreases
-//	the guard always passes                              → Locks/GuardFailsAfterRelease
-//	Release empties the queue                            → Locks/ReleaseAfterTakeoverDoesNotDeleteSuccessor
-//	a waiter that gives up keeps its place               → Locks/CancelWhileWaitingLeavesNoNode
-//	a dead waiter believes to lead                       → Locks/NoPhantomLeader
-//	a node that was ephemeral once is ephemeral for ever → Models/RapidSequential
-//	after a broken connection commits are applied without their checks → Models/RapidSequential
-//	the first read after a broken connection is as old as the one before → Models/LinearizableRegister
-//	an uncertain commit is sent again behind the caller's back → Models/LinearizableRegister
-//	versions are compared before the commit and not with it → Models/LinearizableCommit
-//	a token is given again after the connection broke    → Models/LockContenders
-//	a watcher loses a change, one broken connection in five → Models/WatchConverges
+// The harness is proved as well: each fault that a case has used is counted for itself, and
+// tried once on clients of its own. Where it does not do what it says, a case that passes is void.
+// The group Harness runs these trials first.
 //
 // # Models
 //
@@ -114,5 +61,7 @@
 // # Errors
 //
 // A harness that cannot inject a fault returns [ErrUnsupported], and the case
-// fails.
+// fails. Faults that not every service can have are interfaces of their own ([DelayFaults],
+// [DenyFaults] and others); a harness without one says why ([Lacking]). A session that is lost
+// though nothing was done to it stands in the failure, and the case is tried again, twice.
 package conformance

@@ -25,6 +25,20 @@ type flaw struct {
 	close    func(s *flawed, ctx context.Context) error
 	done     func(s *flawed) <-chan struct{}
 	deadline func(s *flawed) time.Time
+	err      func(s *flawed) error
+	id       func(s *flawed) string
+	sync     func(s *flawed, ctx context.Context) error
+	watch    func(s *flawed, ctx context.Context) (registry.Watcher, error)
+	try      func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error)
+	remove   func(w *flawedWatcher, path string, scope registry.Scope)
+	closed   func(w *flawedWatcher) error
+	limits   func(l registry.Limits) registry.Limits
+
+	namespace func(r *flawedRegistry) string
+	open      func(r *flawedRegistry, ctx context.Context) (registry.Session, error)
+	opened    func(s *flawed, ctx context.Context) // right after Open
+	store     func(r *flawedRegistry, ctx context.Context) (registry.StoreCloser, error)
+	ends      func(r *flawedRegistry) error
 }
 
 // flawedHarness is a server in memory whose clients have a flaw.
@@ -65,17 +79,59 @@ func (h *flawedHarness) Registry(_ context.Context, tb testing.TB) registry.Regi
 	return &flawedRegistry{Registry: reg, h: h}
 }
 
+func (h *flawedHarness) RegistryIn(_ context.Context, tb testing.TB, namespace string) registry.Registry {
+	reg := h.srv.Registry(namespace)
+	tb.Cleanup(func() { _ = reg.Close() })
+	return &flawedRegistry{Registry: reg, h: h}
+}
+
+func (h *flawedHarness) Lacks() map[string]string {
+	return map[string]string{"History": "the server keeps the present only"}
+}
+
 type flawedRegistry struct {
 	*memory.Registry
 	h *flawedHarness
 }
 
 func (r *flawedRegistry) Open(ctx context.Context) (registry.Session, error) {
+	if r.h.flaw.open != nil {
+		return r.h.flaw.open(r, ctx)
+	}
+	return r.sound(ctx)
+}
+
+func (r *flawedRegistry) sound(ctx context.Context) (registry.Session, error) {
 	inner, err := r.Registry.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &flawed{Session: inner, reg: r.Registry, flaw: &r.h.flaw, state: map[string]any{}}, nil
+	s := &flawed{Session: inner, reg: r.Registry, flaw: &r.h.flaw, state: map[string]any{}}
+	if s.flaw.opened != nil {
+		s.flaw.opened(s, ctx)
+	}
+	return s, nil
+}
+
+func (r *flawedRegistry) Namespace() string {
+	if r.h.flaw.namespace != nil {
+		return r.h.flaw.namespace(r)
+	}
+	return r.Registry.Namespace()
+}
+
+func (r *flawedRegistry) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
+	if r.h.flaw.store != nil {
+		return r.h.flaw.store(r, ctx)
+	}
+	return r.Registry.OpenStore(ctx)
+}
+
+func (r *flawedRegistry) Close() error {
+	if r.h.flaw.ends != nil {
+		return r.h.flaw.ends(r)
+	}
+	return r.Registry.Close()
 }
 
 // flawed is a session of the memory adapter with a flaw.
@@ -148,11 +204,53 @@ func (s *flawed) Deadline() time.Time {
 }
 
 func (s *flawed) Watch(ctx context.Context) (registry.Watcher, error) {
+	if s.flaw.watch != nil {
+		return s.flaw.watch(s, ctx)
+	}
+	return s.watcher(ctx)
+}
+
+func (s *flawed) watcher(ctx context.Context) (registry.Watcher, error) {
 	w, err := s.Session.Watch(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &flawedWatcher{Watcher: w, s: s, past: map[string]registry.Event{}}, nil
+}
+
+func (s *flawed) Err() error {
+	if s.flaw.err != nil {
+		return s.flaw.err(s)
+	}
+	return s.Session.Err()
+}
+
+func (s *flawed) ID() string {
+	if s.flaw.id != nil {
+		return s.flaw.id(s)
+	}
+	return s.Session.ID()
+}
+
+func (s *flawed) Sync(ctx context.Context) error {
+	if s.flaw.sync != nil {
+		return s.flaw.sync(s, ctx)
+	}
+	return s.Session.Sync(ctx)
+}
+
+func (s *flawed) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+	if s.flaw.try != nil {
+		return s.flaw.try(s, ctx, dir, value)
+	}
+	return s.Session.TryLock(ctx, dir, value)
+}
+
+func (s *flawed) Limits() registry.Limits {
+	if s.flaw.limits != nil {
+		return s.flaw.limits(s.Session.Limits())
+	}
+	return s.Session.Limits()
 }
 
 type flawedWatcher struct {
@@ -173,6 +271,21 @@ func (w *flawedWatcher) Add(path string, scope registry.Scope) error {
 		return w.s.flaw.add(w, path, scope)
 	}
 	return w.Watcher.Add(path, scope)
+}
+
+func (w *flawedWatcher) Remove(path string, scope registry.Scope) {
+	if w.s.flaw.remove != nil {
+		w.s.flaw.remove(w, path, scope)
+		return
+	}
+	w.Watcher.Remove(path, scope)
+}
+
+func (w *flawedWatcher) Close() error {
+	if w.s.flaw.closed != nil {
+		return w.s.flaw.closed(w)
+	}
+	return w.Watcher.Close()
 }
 
 // filter delivers the events that keep keeps, and waits for more when none is left.
@@ -197,6 +310,14 @@ type flawedLock struct {
 	token   registry.Revision
 	guard   *registry.Op
 	release func(ctx context.Context) error
+	lost    <-chan struct{}
+}
+
+func (l *flawedLock) Lost() <-chan struct{} {
+	if l.lost != nil {
+		return l.lost
+	}
+	return l.Lock.Lost()
 }
 
 func (l *flawedLock) Token() registry.Revision {
@@ -247,6 +368,12 @@ func (f *flawedFaults) Blackhole(s registry.Session, d Direction) (func(), error
 	requests, answers := client(s).LoseRequests(), client(s).LoseAnswers()
 	return func() { requests(); answers() }, nil
 }
+
+func (f *flawedFaults) Delay(s registry.Session, d time.Duration) (func(), error) {
+	return client(s).Delay(d), nil
+}
+
+func (f *flawedFaults) Deny(path string) (func(), error) { return f.srv.Deny(path), nil }
 
 func (f *flawedFaults) Refuse(s registry.Session) (func(), error) { return client(s).Refuse(), nil }
 

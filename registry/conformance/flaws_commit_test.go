@@ -42,21 +42,21 @@ func onCommitFailure(change func(s *flawed, ctx context.Context, ops []registry.
 }
 
 var commitBreakages = []breakage{
-	{"the failure index is always 0", "Commit/FailureIndexMiddle", "the error names operation 0; the first that fails is 1",
+	{"R18", "the failure index is always 0", "Commit/FailureIndexMiddle", "the error names operation 0; the first that fails is 1",
 		onCommitError(func(_ *flawed, _ context.Context, ops []registry.Op, ce *registry.CommitError) error {
 			return &registry.CommitError{Index: 0, Op: ops[0], Err: ce.Err}
 		})},
-	{"of two failures the later is named", "Commit/FailureIndexTwoBadPicksFirst", "at operation 1", onCommitError(laterFailure)},
-	{"the failure is no CommitError", "Commit/ErrorIsTyped", "is no *CommitError",
+	{"R18", "of two failures the later is named", "Commit/FailureIndexTwoBadPicksFirst", "at operation 1", onCommitError(laterFailure)},
+	{"R18", "the failure is no CommitError", "Commit/ErrorIsTyped", "is no *CommitError",
 		onCommitError(func(_ *flawed, _ context.Context, _ []registry.Op, ce *registry.CommitError) error { return ce.Err })},
-	{"operations before a failure stay applied", "Commit/NoneAppliedOnFailure", "/create exists",
+	{"R17", "operations before a failure stay applied", "Commit/NoneAppliedOnFailure", "/create exists",
 		onCommitError(func(s *flawed, ctx context.Context, ops []registry.Op, ce *registry.CommitError) error {
 			for _, op := range ops[:ce.Index] {
 				_, _ = s.Session.Commit(ctx, op)
 			}
 			return ce
 		})},
-	{"missing parents are made silently", "Nodes/CreateNoParent", "/a/b) succeeded",
+	{"R1", "missing parents are made silently", "Nodes/CreateNoParent", "/a/b) succeeded",
 		onCommitError(func(s *flawed, ctx context.Context, ops []registry.Op, ce *registry.CommitError) error {
 			if !errors.Is(ce, registry.ErrNoParent) {
 				return ce
@@ -68,21 +68,21 @@ var commitBreakages = []breakage{
 			_, err := s.Session.Commit(ctx, ops...)
 			return err
 		})},
-	{"an ephemeral node accepts children", "Nodes/CreateUnderEphemeral", "/mine/child) succeeded",
+	{"R2", "an ephemeral node accepts children", "Nodes/CreateUnderEphemeral", "/mine/child) succeeded",
 		onCommitError(func(_ *flawed, _ context.Context, _ []registry.Op, ce *registry.CommitError) error {
 			if errors.Is(ce, registry.ErrEphemeralParent) {
 				return nil
 			}
 			return ce
 		})},
-	{"Delete takes children along", "Nodes/DeleteWithChildren", "v-1) succeeded",
+	{"R3", "Delete takes children along", "Nodes/DeleteWithChildren", "v-1) succeeded",
 		onCommitError(func(s *flawed, ctx context.Context, _ []registry.Op, ce *registry.CommitError) error {
 			if errors.Is(ce, registry.ErrNotEmpty) {
 				return registry.DeleteTree(ctx, s.Session, ce.Op.Path)
 			}
 			return ce
 		})},
-	{"version 0 means any version", "Nodes/SetWrongVersion", "a v0) succeeded",
+	{"R38", "version 0 means any version", "Nodes/SetWrongVersion", "a v0) succeeded",
 		onOps(func(ops []registry.Op) []registry.Op {
 			for i := range ops {
 				if ops[i].Version == 0 {
@@ -91,11 +91,11 @@ var commitBreakages = []breakage{
 			}
 			return ops
 		})},
-	{"checks are not made", "Commit/CheckMissing", "/b) succeeded",
+	{"R45 R50", "checks are not made", "Commit/CheckMissing", "/b) succeeded",
 		onOps(func(ops []registry.Op) []registry.Op {
 			return slices.DeleteFunc(ops, func(op registry.Op) bool { return op.Kind == registry.OpCheck })
 		})},
-	{"duplicate paths are accepted", "Commit/DuplicatePathRefused", "error <nil>; want ErrInvalid",
+	{"R39", "duplicate paths are accepted", "Commit/DuplicatePathRefused", "error <nil>; want ErrInvalid",
 		onOps(func(ops []registry.Op) []registry.Op {
 			seen := map[string]bool{}
 			return slices.DeleteFunc(ops, func(op registry.Op) bool {
@@ -104,7 +104,7 @@ var commitBreakages = []breakage{
 				return twice
 			})
 		})},
-	{"too many operations become two commits", "Commit/OverMaxOps", "error <nil>; want ErrInvalid",
+	{"R39", "too many operations become two commits", "Commit/OverMaxOps", "error <nil>; want ErrInvalid",
 		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			var rev registry.Revision
 			var err error
@@ -115,7 +115,7 @@ var commitBreakages = []breakage{
 			}
 			return rev, err
 		}}},
-	{"an oversized value is sent", "Nodes/ValueOverLimitNothingSent", "context deadline exceeded; want ErrInvalid",
+	{"R39", "an oversized value is sent", "Nodes/ValueOverLimitNothingSent", "context deadline exceeded; want ErrInvalid",
 		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			if err := s.Limits().Validate(ops); err != nil && len(ops) > 0 && len(ops[0].Value) > s.Limits().MaxValue {
 				if err := s.Sync(ctx); err != nil {
@@ -124,19 +124,19 @@ var commitBreakages = []breakage{
 			}
 			return s.Session.Commit(ctx, ops...)
 		}}},
-	{"the revision is not that of the commit", "Commit/RevisionIsModified", "and wrote",
+	{"R47", "the revision is not that of the commit", "Commit/RevisionIsModified", "and wrote",
 		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			rev, err := s.Session.Commit(ctx, ops...)
 			return max(0, rev-1), err
 		}}},
-	{"an ended context is an uncertain outcome", "Commit/ContextCancelledBeforeSend", "error outcome unknown",
+	{"R33", "an ended context is an uncertain outcome", "Commit/ContextCancelledBeforeSend", "error outcome unknown",
 		onCommitFailure(func(_ *flawed, ctx context.Context, _ []registry.Op, err error) error {
 			if ctx.Err() != nil {
 				return errors.Join(registry.ErrUncertain, err)
 			}
 			return err
 		})},
-	{"a refusal hits a neighbour", "Commit/ConcurrentEachItsOwn", "want <nil>",
+	{"R18", "a refusal hits a neighbour", "Commit/ConcurrentEachItsOwn", "want <nil>",
 		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			last := once(s, "last", func() *atomic.Pointer[registry.CommitError] { return new(atomic.Pointer[registry.CommitError]) })
 			rev, err := s.Session.Commit(ctx, ops...)
@@ -147,16 +147,16 @@ var commitBreakages = []breakage{
 			}
 			return rev, err
 		}}},
-	{"an uncertain commit is sent again", "Uncertain/AnswerLostCreate", "node exists; want ErrUncertain", onCommitFailure(sendAgain)},
-	{"a lost request is sent again", "Uncertain/RequestLostCommit", "was it sent twice?", onCommitFailure(sendAgain)},
-	{"an uncertain outcome is called a failure", "Uncertain/AnswerLostCommit", "error registry unavailable; want ErrUncertain",
+	{"R19", "an uncertain commit is sent again", "Uncertain/AnswerLostCreate", "node exists; want ErrUncertain", onCommitFailure(sendAgain)},
+	{"R19", "a lost request is sent again", "Uncertain/RequestLostCommit", "was it sent twice?", onCommitFailure(sendAgain)},
+	{"R40", "an uncertain outcome is called a failure", "Uncertain/AnswerLostCommit", "error registry unavailable; want ErrUncertain",
 		onCommitFailure(func(_ *flawed, _ context.Context, _ []registry.Op, err error) error {
 			if errors.Is(err, registry.ErrUncertain) {
 				return registry.ErrUnavailable
 			}
 			return err
 		})},
-	{"a commit in flight at the loss is called failed", "Uncertain/CommitInFlightAtLoss", "session lost",
+	{"R82", "a commit in flight at the loss is called failed", "Uncertain/CommitInFlightAtLoss", "session lost",
 		onCommitFailure(func(s *flawed, _ context.Context, _ []registry.Op, err error) error {
 			if s.Err() != nil {
 				return s.Err()

@@ -25,7 +25,7 @@ func (s *flawed) remember(key string, value any) {
 // modelBreakages need several clients, or faults in the midst of many commits:
 // what one client sees at a quiet time is right.
 var modelBreakages = []breakage{
-	{"a node that was ephemeral once is ephemeral for ever", "Models/RapidSequential", "ephemeral, owned} with value", flaw{
+	{"R18", "a node that was ephemeral once is ephemeral for ever", "Models/RapidSequential", "ephemeral, owned} with value", flaw{
 		commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			rev, err := s.Session.Commit(ctx, ops...)
 			for _, op := range ops {
@@ -44,7 +44,7 @@ var modelBreakages = []breakage{
 			}
 			return nodes, err
 		}}},
-	{"after a broken connection commits are applied without their checks", "Models/RapidSequential", "the model says commit: operation", flaw{
+	{"R17", "after a broken connection commits are applied without their checks", "Models/RapidSequential", "the model says commit: operation", flaw{
 		commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			var writes []registry.Op
 			for _, op := range ops {
@@ -57,7 +57,7 @@ var modelBreakages = []breakage{
 			}
 			return s.Session.Commit(ctx, writes...)
 		}}},
-	{"the first read after a broken connection is as old as the one before", "Models/LinearizableRegister", "no order of the calls", flaw{
+	{"R24", "the first read after a broken connection is as old as the one before", "Models/LinearizableRegister", "no order of the calls", flaw{
 		get: func(s *flawed, ctx context.Context, paths []string) ([]registry.Node, error) {
 			nodes, err := s.Session.Get(ctx, paths...)
 			if err != nil || len(nodes) != 1 {
@@ -72,7 +72,7 @@ var modelBreakages = []breakage{
 			s.remember(key, nodes[0])
 			return nodes, nil
 		}}},
-	{"an uncertain commit is sent again behind the caller's back", "Models/LinearizableRegister", "no order of the calls",
+	{"R19", "an uncertain commit is sent again behind the caller's back", "Models/LinearizableRegister", "no order of the calls",
 		onCommitFailure(func(s *flawed, _ context.Context, ops []registry.Op, err error) error {
 			if errors.Is(err, registry.ErrUncertain) {
 				again := append([]registry.Op(nil), ops...)
@@ -80,7 +80,7 @@ var modelBreakages = []breakage{
 			}
 			return err
 		})},
-	{"versions are compared before the commit and not with it", "Models/LinearizableCommit", "no order of the calls", flaw{
+	{"R38", "versions are compared before the commit and not with it", "Models/LinearizableCommit", "no order of the calls", flaw{
 		commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			if len(ops) == 1 {
 				return s.Session.Commit(ctx, ops...)
@@ -102,7 +102,7 @@ var modelBreakages = []breakage{
 			}
 			return s.Session.Commit(ctx, blind...)
 		}}},
-	{"a token is given again after the connection broke", "Models/LockContenders", "no order of the calls",
+	{"R105", "a token is given again after the connection broke", "Models/LockContenders", "no order of the calls",
 		onLock(func(s *flawed, _ string, l *flawedLock) {
 			last, again := remembered[registry.Revision](s, "token")
 			if hits, _ := remembered[int](s, "hits"); again && s.reg.Hits() > hits {
@@ -111,7 +111,7 @@ var modelBreakages = []breakage{
 			s.remember("token", l.Lock.Token())
 			s.remember("hits", s.reg.Hits())
 		})},
-	{"a watcher loses a change, one broken connection in five", "Models/WatchConverges", "does not come to what a read gives",
+	{"R26", "a watcher loses a change, one broken connection in five", "Models/WatchConverges", "does not come to what a read gives",
 		onEvents(func(w *flawedWatcher, e registry.Event) bool {
 			hits, last := w.s.reg.Hits(), w.past["hits"].Node.Version
 			if e.Synced || registry.Version(hits) == last {

@@ -10,15 +10,17 @@ import (
 )
 
 // A breakage is an adapter that breaks one rule, and the case that catches it.
-// doc.go has the same table for readers.
+// docs/adapters.md has the same table for readers.
 type breakage struct {
-	rule     string // as in doc.go
+	rules    string // the numbers of the contract's that it breaks
+	rule     string
 	caughtBy string
 	saw      string // part of what the case must have seen: it fails for this reason
 	flaw     flaw
 }
 
-var breakages = slices.Concat(commitBreakages, readBreakages, sessionBreakages, watchBreakages, lockBreakages, modelBreakages)
+var breakages = slices.Concat(commitBreakages, readBreakages, sessionBreakages, watchBreakages, lockBreakages, modelBreakages,
+	strictBreakages, errorBreakages, lifeBreakages, contextBreakages, followBreakages, queueBreakages)
 
 // onNode calls change for each node that is read.
 func onNode(change func(s *flawed, n *registry.Node)) flaw {
@@ -34,19 +36,19 @@ func onNode(change func(s *flawed, n *registry.Node)) flaw {
 }
 
 var readBreakages = []breakage{
-	{"Version does not rise", "Nodes/SetVersionIncrements", "version went from 0 to 0 with one Set",
+	{"R44", "Version does not rise", "Nodes/SetVersionIncrements", "version went from 0 to 0 with one Set",
 		onNode(func(_ *flawed, n *registry.Node) { n.Version = 0 })},
-	{"Version goes on over incarnations", "Nodes/RecreateRestartsVersion", "of a node created again; want 0",
+	{"R29", "Version goes on over incarnations", "Nodes/RecreateRestartsVersion", "of a node created again; want 0",
 		onNode(func(_ *flawed, n *registry.Node) { n.Version = registry.Version(n.Created) })},
-	{"Created is the same for every incarnation", "Nodes/RecreateNewCreated", "of a new incarnation; the one before had Created",
+	{"R28", "Created is the same for every incarnation", "Nodes/RecreateNewCreated", "of a new incarnation; the one before had Created",
 		onNode(func(s *flawed, n *registry.Node) {
 			n.Created = once(s, "created "+n.Path, func() registry.Revision { return n.Created })
 		})},
-	{"Set makes an ephemeral node persistent", "Commit/SetKeepsEphemeral", "after a Set the owner reads",
+	{"R48", "Set makes an ephemeral node persistent", "Commit/SetKeepsEphemeral", "after a Set the owner reads",
 		onNode(func(_ *flawed, n *registry.Node) { n.Ephemeral = n.Ephemeral && n.Version == 0 })},
-	{"every ephemeral node is Owned", "Sessions/OwnedFlag", "ephemeral, owned}",
+	{"R49", "every ephemeral node is Owned", "Sessions/OwnedFlag", "ephemeral, owned}",
 		onNode(func(_ *flawed, n *registry.Node) { n.Owned = n.Ephemeral })},
-	{"reads are older than own writes", "Nodes/ReadOwnWrites", "was committed by the same session",
+	{"R21", "reads are older than own writes", "Nodes/ReadOwnWrites", "was committed by the same session",
 		flaw{get: func(s *flawed, ctx context.Context, paths []string) ([]registry.Node, error) {
 			nodes, err := s.Session.Get(ctx, paths...)
 			for i, n := range nodes {
@@ -56,18 +58,18 @@ var readBreakages = []breakage{
 			}
 			return nodes, err
 		}}},
-	{"absent nodes are left out of Get", "Nodes/GetOrder", "Get of 7 paths returned 5 nodes",
+	{"R77", "absent nodes are left out of Get", "Nodes/GetOrder", "Get of 7 paths returned 5 nodes",
 		flaw{get: func(s *flawed, ctx context.Context, paths []string) ([]registry.Node, error) {
 			nodes, err := s.Session.Get(ctx, paths...)
 			return slices.DeleteFunc(nodes, func(n registry.Node) bool { return len(nodes) > 3 && !n.Exists() }), err
 		}}},
-	{"Children is not sorted", "Lists/ChildrenSorted", "children of",
+	{"R80", "Children is not sorted", "Lists/ChildrenSorted", "children of",
 		flaw{children: func(s *flawed, ctx context.Context, path string) ([]string, error) {
 			names, err := s.Session.Children(ctx, path)
 			slices.Reverse(names)
 			return names, err
 		}}},
-	{"Children lists deeper levels", "Lists/ChildrenOneLevelOnly", `"a/b"]; want`,
+	{"R79", "Children lists deeper levels", "Lists/ChildrenOneLevelOnly", `"a/b"]; want`,
 		flaw{children: func(s *flawed, ctx context.Context, path string) ([]string, error) {
 			names, err := s.Session.Children(ctx, path)
 			for _, name := range names {
@@ -78,7 +80,7 @@ var readBreakages = []breakage{
 			}
 			return names, err
 		}}},
-	{"a missing directory is an empty one", "Lists/ChildrenMissingDir", "error <nil>; want",
+	{"R36", "a missing directory is an empty one", "Lists/ChildrenMissingDir", "error <nil>; want",
 		flaw{children: func(s *flawed, ctx context.Context, path string) ([]string, error) {
 			names, err := s.Session.Children(ctx, path)
 			if errors.Is(err, registry.ErrNotFound) {
@@ -89,7 +91,7 @@ var readBreakages = []breakage{
 }
 
 var sessionBreakages = []breakage{
-	{"ephemeral nodes outlive Close", "Sessions/CloseRemovesEphemerals", "/a exists",
+	{"R99", "ephemeral nodes outlive Close", "Sessions/CloseRemovesEphemerals", "/a exists",
 		flaw{close: func(s *flawed, _ context.Context) error {
 			heal := s.reg.Refuse()
 			defer heal()
@@ -98,7 +100,7 @@ var sessionBreakages = []breakage{
 			_ = s.Session.Close(ctx)
 			return nil
 		}}},
-	{"ephemeral nodes are persistent", "Sessions/ExpireRemovesEphemerals", "still exists",
+	{"R9", "ephemeral nodes are persistent", "Sessions/ExpireRemovesEphemerals", "still exists",
 		onOps(func(ops []registry.Op) []registry.Op {
 			for i := range ops {
 				if ops[i].Kind == registry.OpCreateEphemeral {
@@ -107,7 +109,7 @@ var sessionBreakages = []breakage{
 			}
 			return ops
 		})},
-	{"Done is not closed while cut off", "Sessions/DoneNotAfterDeadline", "Done is open",
+	{"R13", "Done is not closed while cut off", "Sessions/DoneNotAfterDeadline", "Done is open",
 		flaw{done: func(s *flawed) <-chan struct{} {
 			return once(s, "done", func() chan struct{} {
 				done, lost, closed := make(chan struct{}), s.Session.Done(), once2(s)
@@ -129,9 +131,9 @@ var sessionBreakages = []breakage{
 			}
 			return s.Session.Close(ctx)
 		}}},
-	{"Deadline is too late", "Sessions/DeadlineNeverAfterServerDeletion", "before the session's Deadline",
+	{"R95", "Deadline is too late", "Sessions/DeadlineNeverAfterServerDeletion", "before the session's Deadline",
 		flaw{deadline: func(s *flawed) time.Time { return s.Session.Deadline().Add(flawedTimeout / 2) }}},
-	{"a dead session writes on in a new life", "Sessions/NoWriteAfterLoss", "had been ended by the service, and made an ephemeral node",
+	{"R10", "a dead session writes on in a new life", "Sessions/NoWriteAfterLoss", "had been ended by the service, and made an ephemeral node",
 		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			rev, err := s.Session.Commit(ctx, ops...)
 			if !errors.Is(err, registry.ErrSessionLost) {
@@ -143,14 +145,14 @@ var sessionBreakages = []breakage{
 			}
 			return again.Commit(ctx, ops...)
 		}}},
-	{"a broken connection ends the session", "Sessions/DropReconnectSameSession", "session lost",
+	{"R14", "a broken connection ends the session", "Sessions/DropReconnectSameSession", "session lost",
 		flaw{get: func(s *flawed, ctx context.Context, paths []string) ([]registry.Node, error) {
 			if s.reg.Hits() > 0 {
 				_ = s.Session.Close(ctx)
 			}
 			return s.Session.Get(ctx, paths...)
 		}}},
-	{"loss is another error", "Sessions/ErrorEveryMethod", "Children on a lost session: error registry unavailable",
+	{"R8", "loss is another error", "Sessions/ErrorEveryMethod", "Children on a lost session: error registry unavailable",
 		flaw{children: func(s *flawed, ctx context.Context, path string) ([]string, error) {
 			names, err := s.Session.Children(ctx, path)
 			if errors.Is(err, registry.ErrSessionLost) {
@@ -169,15 +171,15 @@ func once2(s *flawed) chan struct{} {
 }
 
 var watchBreakages = []breakage{
-	{"Synced is missing", "Watch/InitialThenSynced", "0 of 1 Synced", onEvents(func(_ *flawedWatcher, e registry.Event) bool { return !e.Synced })},
-	{"deletions are not delivered", "Watch/SeesDelete", "waited for: absence", onEvents(func(_ *flawedWatcher, e registry.Event) bool { return e.Synced || e.Node.Exists() })},
-	{"absence is not delivered", "Watch/AbsentNode", "the initial state is 1 events",
+	{"R55", "Synced is missing", "Watch/InitialThenSynced", "0 of 1 Synced", onEvents(func(_ *flawedWatcher, e registry.Event) bool { return !e.Synced })},
+	{"R58", "deletions are not delivered", "Watch/SeesDelete", "waited for: absence", onEvents(func(_ *flawedWatcher, e registry.Event) bool { return e.Synced || e.Node.Exists() })},
+	{"R27", "absence is not delivered", "Watch/AbsentNode", "the initial state is 1 events",
 		onEvents(func(w *flawedWatcher, e registry.Event) bool {
 			_, known := w.past[e.Node.Path]
 			w.past[e.Node.Path] = e
 			return e.Synced || e.Node.Exists() || known
 		})},
-	{"the newest change is held back until the next comes", "Watch/LastStateAlways", "waited for: value 1000",
+	{"R26", "the newest change is held back until the next comes", "Watch/LastStateAlways", "waited for: value 1000",
 		flaw{next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
 			for {
 				events, err := w.Watcher.Next(ctx)
@@ -197,7 +199,7 @@ var watchBreakages = []breakage{
 				}
 			}
 		}}},
-	{"an older state comes again", "Watch/PerPathMonotonic", "back in time",
+	{"R25", "an older state comes again", "Watch/PerPathMonotonic", "back in time",
 		flaw{next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
 			events, err := w.Watcher.Next(ctx)
 			for _, e := range slices.Clone(events) {
@@ -208,9 +210,9 @@ var watchBreakages = []breakage{
 			}
 			return events, err
 		}}},
-	{"a watch does not go on after its connection broke", "Watch/SurvivesDrop", "waited for: value 1 ",
+	{"R26", "a watch does not go on after its connection broke", "Watch/SurvivesDrop", "waited for: value 1 ",
 		onEvents(func(w *flawedWatcher, _ registry.Event) bool { return w.s.reg.Hits() == 0 })},
-	{"what changed while cut off is not delivered", "Watch/ChangesDuringDropSeen", "waited for: the changes at both targets",
+	{"R26", "what changed while cut off is not delivered", "Watch/ChangesDuringDropSeen", "waited for: the changes at both targets",
 		onEvents(func(w *flawedWatcher, e registry.Event) bool {
 			missed := w.s.reg.Hits() > 0 && len(w.past) == 0
 			if missed {
@@ -218,12 +220,12 @@ var watchBreakages = []breakage{
 			}
 			return !missed
 		})},
-	{"adding a target twice starts it again", "Watch/AddTwiceIsOne", "Synced number 2",
+	{"R62", "adding a target twice starts it again", "Watch/AddTwiceIsOne", "Synced number 2",
 		flaw{add: func(w *flawedWatcher, path string, scope registry.Scope) error {
 			w.Remove(path, scope)
 			return w.Watcher.Add(path, scope)
 		}}},
-	{"a watch stays silent when its session is lost", "Watch/EndsOnSessionLoss", "waited for: Next to fail",
+	{"R66", "a watch stays silent when its session is lost", "Watch/EndsOnSessionLoss", "waited for: Next to fail",
 		flaw{next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
 			events, err := w.Watcher.Next(ctx)
 			if errors.Is(err, registry.ErrSessionLost) {
@@ -254,7 +256,7 @@ func onLock(change func(s *flawed, dir string, l *flawedLock)) flaw {
 }
 
 var lockBreakages = []breakage{
-	{"two callers on one session share a lock", "Locks/ExclusiveWithinOneSession", "Lock on the session that holds the lock returned another",
+	{"R90", "two callers on one session share a lock", "Locks/ExclusiveWithinOneSession", "Lock on the session that holds the lock returned another",
 		flaw{lock: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
 			s.mu.Lock()
 			held, _ := s.state[dir].(registry.Lock)
@@ -272,14 +274,14 @@ var lockBreakages = []breakage{
 			s.state[dir] = l
 			return l, err
 		}}},
-	{"tokens do not rise", "Locks/TokenIncreases", "the owner's node is",
+	{"R105", "tokens do not rise", "Locks/TokenIncreases", "the owner's node is",
 		onLock(func(_ *flawed, _ string, l *flawedLock) { l.token = 1<<40 - l.Lock.Token() })},
-	{"the guard always passes", "Locks/GuardFailsAfterRelease", "/guarded) succeeded",
+	{"R106", "the guard always passes", "Locks/GuardFailsAfterRelease", "/guarded) succeeded",
 		onLock(func(_ *flawed, dir string, l *flawedLock) {
 			always := registry.Check(dir, registry.AnyVersion)
 			l.guard = &always
 		})},
-	{"Release empties the queue", "Locks/ReleaseAfterTakeoverDoesNotDeleteSuccessor", "1 nodes in the queue; at the end of the case: 0",
+	{"R110", "Release empties the queue", "Locks/ReleaseAfterTakeoverDoesNotDeleteSuccessor", "1 nodes in the queue; at the end of the case: 0",
 		onLock(func(s *flawed, dir string, l *flawedLock) {
 			l.release = func(ctx context.Context) error {
 				next, err := s.reg.Open(ctx)
@@ -294,7 +296,7 @@ var lockBreakages = []breakage{
 				return l.Lock.Release(ctx)
 			}
 		})},
-	{"a waiter that gives up keeps its place", "Locks/CancelWhileWaitingLeavesNoNode", "1 nodes in the queue; at the end of the case: 2",
+	{"R94", "a waiter that gives up keeps its place", "Locks/CancelWhileWaitingLeavesNoNode", "1 nodes in the queue; at the end of the case: 2",
 		flaw{lock: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
 			type result struct {
 				lock registry.Lock
@@ -312,7 +314,7 @@ var lockBreakages = []breakage{
 				return nil, ctx.Err()
 			}
 		}}},
-	{"a dead waiter believes to lead", "Locks/NoPhantomLeader", "which the service had ended while it waited",
+	{"R8", "a dead waiter believes to lead", "Locks/NoPhantomLeader", "which the service had ended while it waited",
 		flaw{lock: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
 			l, err := s.Session.Lock(ctx, dir, value)
 			if errors.Is(err, registry.ErrSessionLost) {

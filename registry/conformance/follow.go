@@ -112,15 +112,18 @@ func (f *follower) misfit(g target, v *view, n registry.Node) string {
 			return "not one level below"
 		}
 	}
+	last, told := v.nodes[n.Path]
+	if told && last.Created == n.Created && last.Modified == n.Modified {
+		return "the state that was delivered before"
+	}
 	newest, known := v.newest[n.Path]
 	if !n.Exists() || !known {
 		return ""
 	}
-	last := v.nodes[n.Path]
 	switch {
 	case n.Modified < newest.Modified:
 		return fmt.Sprintf("back in time, Modified %d was delivered before", newest.Modified)
-	case !last.Exists() && n.Created <= newest.Created:
+	case told && !last.Exists() && n.Created <= newest.Created:
 		return fmt.Sprintf("this incarnation, Created %d, was delivered as gone before", newest.Created)
 	case n.Created < newest.Created, n.Created == newest.Created && n.Version < newest.Version:
 		return "back in time, after " + show(newest)
@@ -136,6 +139,7 @@ func (f *follower) add(path string, scope registry.Scope) {
 		f.views[g] = &view{nodes: map[string]registry.Node{}, newest: map[string]registry.Node{}}
 	}
 	f.views[g].adds++
+	clear(f.views[g].nodes) // told anew
 	f.mu.Unlock()
 	f.t.step("watch %s", g)
 	if err := f.w.Add(path, scope); err != nil {

@@ -118,6 +118,46 @@ type MemberFaults interface {
 	StallMember(s registry.Session) (heal func(), err error)
 }
 
+// DelayFaults is what Faults implement as well, or Lacking says why not.
+type DelayFaults interface {
+	// Delay lets every answer reach the client of s d later, and keeps the order of those
+	// of one connection. Requests may be as late. Nothing is lost.
+	Delay(s registry.Session, d time.Duration) (heal func(), err error)
+}
+
+// DenyFaults is what Faults implement as well, or Lacking says why not.
+type DenyFaults interface {
+	// Deny makes the service refuse everybody, as one without permission, what concerns
+	// path or a node below it.
+	Deny(path string) (allow func(), err error)
+}
+
+// NamespaceHarness is what a Harness implements as well, or Lacking says why not.
+type NamespaceHarness interface {
+	// RegistryIn is Harness.Registry with another namespace on the same service.
+	RegistryIn(ctx context.Context, t testing.TB, namespace string) registry.Registry
+}
+
+// LeaderHarness is what a Harness of several members implements as well, or Lacking
+// says why not.
+type LeaderHarness interface {
+	// Leader names the member that leads.
+	Leader() (string, error)
+}
+
+// HistoryHarness is what a Harness implements as well, or Lacking says why not.
+type HistoryHarness interface {
+	// Forgot says whether the last ForgetHistory has made the service forget something.
+	Forgot() bool
+}
+
+// Lacking is a Harness that says what it cannot do, and why: "Delay", "Deny",
+// "Namespace", "Leader" and "History" are names of the interfaces above. The suite prints
+// it. What a harness neither does nor declares fails.
+type Lacking interface {
+	Lacks() map[string]string
+}
+
 func (f Fate) String() string {
 	switch f {
 	case AnswerLost:

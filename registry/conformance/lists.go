@@ -9,23 +9,23 @@ import (
 )
 
 var listCases = []testCase{
-	{name: "ChildrenEmpty", run: childrenEmpty, place: "Store.Children",
+	{name: "ChildrenEmpty", rules: "R79", run: childrenEmpty, place: "Store.Children",
 		rule: "a node without children, ephemeral ones included, lists none, without error"},
-	{name: "ChildrenSorted", run: childrenSorted, place: "Store.Children",
+	{name: "ChildrenSorted", rules: "R80", run: childrenSorted, place: "Store.Children",
 		rule: "Children returns names, not paths, sorted by bytes"},
-	{name: "ChildrenOneLevelOnly", run: childrenOneLevel, place: "Store.Children",
+	{name: "ChildrenOneLevelOnly", rules: "R79", run: childrenOneLevel, place: "Store.Children",
 		rule: "Children lists one level below, nothing deeper and not the node itself"},
-	{name: "ChildrenPrefixSibling", run: childrenPrefixSibling, place: "Store.Children",
+	{name: "ChildrenPrefixSibling", rules: "R79", run: childrenPrefixSibling, place: "Store.Children",
 		rule: "/a/x is no child of /ab, nor the other way round"},
-	{name: "ChildrenMissingDir", run: childrenMissing, place: "Store.Children",
+	{name: "ChildrenMissingDir", rules: "R36", run: childrenMissing, place: "Store.Children",
 		rule: "Children of what does not exist fails with ErrNotFound"},
-	{name: "ChildrenRoot", run: childrenRoot, place: "package doc, The tree",
+	{name: "ChildrenRoot", rules: "R4", run: childrenRoot, place: "package doc, The tree",
 		rule: "the root always exists and can be listed"},
-	{name: "ChildrenFollowDeletes", run: childrenFollowDeletes, place: "Store.Children; package doc, Guarantees: reads",
+	{name: "ChildrenFollowDeletes", rules: "R79", run: childrenFollowDeletes, place: "Store.Children; package doc, Guarantees: reads",
 		rule: "what this session has deleted or created is gone from, or in, its next list"},
-	{name: "List10k", run: list10k, needs: alone, place: "Store.Children",
+	{name: "List10k", rules: "R76", run: list10k, needs: alone, place: "Store.Children",
 		rule: "a directory of 10,000 names is listed whole and sorted"},
-	{name: "ListDuringChurnNoTornNode", run: churnNoTornNode, place: "Store.Get",
+	{name: "ListDuringChurnNoTornNode", rules: "R78", run: churnNoTornNode, place: "Store.Get",
 		rule: "each node is consistent in itself, however fast others write"},
 }
 

@@ -56,7 +56,7 @@ func lostOnExpire(t *trial) {
 	t.held(l)
 	t.must("Expire the holder", t.h.Faults().Expire(holder))
 	t.lostLock(l)
-	if late := time.Since(holder.Deadline()); late > slack {
+	if late := time.Since(holder.Deadline()); late > t.slack() {
 		t.fatalf("Lost was closed %v after Deadline", late)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -209,9 +210,26 @@ func releaseAfterTakeover(t *trial) {
 // noHerd cuts all waiters off but the first, and looks whether the service has
 // something to say to them when the lock is released. Heartbeats may fall into
 // that moment too, but not those of most.
+// noHerd tells what a release wakes from a heartbeat's answer by time: on a machine that
+// is so slow that a heartbeat may have passed, it tries again.
 func noHerd(t *trial) {
-	const behind = 6
-	dir := t.path("lock")
+	const tries = 4
+	for n := range tries {
+		woken, behind, took := t.wokenByRelease(t.path("lock" + strconv.Itoa(n)))
+		if woken <= behind/2 {
+			return
+		}
+		if n == tries-1 || took < t.h.SessionTimeout()/16 {
+			t.fatalf("the service had something to tell %d of %d waiters behind the next in line", woken, behind)
+		}
+		t.step("a release took %v, so that heartbeats may have been answered: again", took)
+	}
+}
+
+// wokenByRelease releases a lock, and returns to how many of those behind the next in line
+// the service had something to tell until that one had it.
+func (t *trial) wokenByRelease(dir string) (woken, behind int, took time.Duration) {
+	behind = 6
 	l := t.lock(t.s, dir)
 	first := t.wait(t.open(), dir, 2)
 	var others []*waiter
@@ -219,6 +237,7 @@ func noHerd(t *trial) {
 		others = append(others, t.wait(t.open(), dir, i+3))
 	}
 	before := make([]int, behind)
+	started := time.Now()
 	for i, w := range others {
 		heal, err := t.h.Faults().Blackhole(w.s, Answers)
 		t.must("Blackhole answers", err)
@@ -227,16 +246,16 @@ func noHerd(t *trial) {
 	}
 	t.release(l)
 	t.gets(first)
-	woken := 0
 	for i, w := range others {
 		if t.h.Faults().Hits(w.s) > before[i] {
 			woken++
 		}
 	}
-	if woken > behind/2 {
-		t.fatalf("the service had something to tell %d of %d waiters behind the next in line", woken, behind)
+	took = time.Since(started)
+	if woken <= behind/2 {
+		for _, w := range others {
+			t.proveBlackhole(w.s)
+		}
 	}
-	for _, w := range others {
-		t.proveBlackhole(w.s)
-	}
+	return woken, behind, took
 }

@@ -29,15 +29,15 @@ const (
 const modelsDoc = "registry.Store; package doc, Guarantees"
 
 var modelCases = []testCase{
-	{name: "RapidSequential", run: rapidSequential, place: modelsDoc,
+	{name: "RapidSequential", rules: "R17 R18", run: rapidSequential, place: modelsDoc,
 		rule: "any sequence of commits, good and bad, has the errors, indexes, values, versions, flags and order of revisions that the model has, over drops and lost answers"},
-	{name: "LinearizableRegister", run: linearizableRegister, place: "Store.Sync, Store.Commit; registry.ErrUncertain",
+	{name: "LinearizableRegister", rules: "R24 R19", run: linearizableRegister, place: "Store.Sync, Store.Commit; registry.ErrUncertain",
 		rule: "writes, and reads after Sync, of several clients have an order in time that explains every answer, under lost answers, lost requests, drops and silence"},
-	{name: "LinearizableCommit", run: linearizableCommit, place: "Store.Commit, Store.Sync; registry.ErrUncertain",
+	{name: "LinearizableCommit", rules: "R17 R38", run: linearizableCommit, place: "Store.Commit, Store.Sync; registry.ErrUncertain",
 		rule: "commits over several nodes have an order in time that explains every answer and every refusal with its index, under the same faults"},
-	{name: "LockContenders", run: lockContenders, place: "registry.Lock; Session.Deadline",
+	{name: "LockContenders", rules: "R87 R105", run: lockContenders, place: "registry.Lock; Session.Deadline",
 		rule: "acquisitions, guarded writes and releases have an order in time in which one holder follows the other and tokens rise, under drops, expiries and silence"},
-	{name: "WatchConverges", run: watchConverges, place: watcherDoc,
+	{name: "WatchConverges", rules: "R26", run: watchConverges, place: watcherDoc,
 		rule: "after any sequence of changes, drops and outages every watcher holds what Sync and a read give, and no path has gone back on the way"},
 }
 

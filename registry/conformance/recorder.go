@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,9 @@ type recorder struct {
 	mu       sync.Mutex
 	failed   bool
 	lines    []string
+	saws     []string // what the case could not accept, each once
+	more     int      // that are not in saws
+	frame    func(saw string) string
 	cleanups []func()
 }
 
@@ -27,6 +31,27 @@ func (r *recorder) add(failure bool, line string) {
 		r.lines = append(r.lines, strings.TrimRight(line, "\n"))
 	}
 }
+
+// see fails the case. The frame, which has the steps up to here, is made for the first
+// alone: what other goroutines saw stands in the same one.
+func (r *recorder) see(saw string, frame func() func(saw string) string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = true
+	switch {
+	case r.frame == nil:
+		r.frame = frame()
+	case slices.Contains(r.saws, saw):
+		return
+	case len(r.saws) == maxSaws:
+		r.more++
+		return
+	}
+	r.saws = append(r.saws, saw)
+}
+
+// maxSaws is how many different things are told that a case saw.
+const maxSaws = 8
 
 func (r *recorder) Helper()                           {}
 func (r *recorder) Log(args ...any)                   { r.add(false, fmt.Sprintln(args...)) }
@@ -88,7 +113,15 @@ func (r *recorder) cleanup() {
 func (r *recorder) result() (failed bool, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.failed, strings.Join(r.lines, "\n")
+	lines := r.lines
+	if r.frame != nil {
+		saw := strings.Join(r.saws, "\n          ")
+		if r.more > 0 {
+			saw += fmt.Sprintf("\n          … and %d things more", r.more)
+		}
+		lines = append([]string{r.frame(saw)}, lines...)
+	}
+	return r.failed, strings.Join(lines, "\n")
 }
 
 // protect runs f to its end, to its Goexit or to its panic, which is a failure.

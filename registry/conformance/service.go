@@ -127,10 +127,7 @@ func loseLeader(t *trial) {
 }
 
 func stalledEndpoint(t *trial) {
-	faults, can := t.h.Faults().(MemberFaults)
-	if !can {
-		t.void("the service has several members, but Faults does not implement conformance.MemberFaults")
-	}
+	faults := &observedFaults{t.h, t.h.Harness.Faults()}
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
 	was := t.latest(t.s, t.path("a"))

@@ -9,8 +9,9 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// slack is what a timer and a goroutine may be late on a busy machine.
-const slack = 100 * time.Millisecond
+// slack is what a timer and a goroutine may be late on a busy machine: half of the least
+// margin that an adapter keeps.
+func (t *trial) slack() time.Duration { return t.h.SessionTimeout() / 20 }
 
 // lateness waits until c is closed, which must be by the Deadline of s, and
 // returns how long after it that was seen.
@@ -42,7 +43,7 @@ func (t *trial) punctual(what string, attempt func() (late time.Duration)) {
 	var late []time.Duration
 	for len(late) < attempts {
 		d := attempt()
-		if d <= slack {
+		if d <= t.slack() {
 			return
 		}
 		late = append(late, d)

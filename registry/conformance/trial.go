@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -17,7 +19,7 @@ import (
 // and a trail of what it did for whoever reads a failure.
 type trial struct {
 	*recorder
-	h   Harness
+	h   *observation
 	c   testCase
 	ctx context.Context
 	s   registry.Session // the first session, on a client of its own
@@ -27,6 +29,8 @@ type trial struct {
 	trail    []string
 	trailMax int // lines of it in a failure; 0: 14
 	inners   int // trials within this one, so far
+
+	took atomic.Int64 // how long the last thing took that the case waited for
 }
 
 // pollEvery is the interval of all bounded polling.
@@ -47,8 +51,8 @@ func (t *trial) step(format string, args ...any) {
 	t.trail = append(t.trail, fmt.Sprintf(format, args...))
 }
 
-// report is the text of a failure.
-func (t *trial) report(format string, args ...any) string {
+// framed is the text of a failure around what was seen, with the steps up to now.
+func (t *trial) framed() func(saw string) string {
 	t.trailMu.Lock()
 	defer t.trailMu.Unlock()
 	steps, shown := t.trail, cmp.Or(t.trailMax, 14)
@@ -56,15 +60,19 @@ func (t *trial) report(format string, args ...any) string {
 		steps = append([]string{fmt.Sprintf("… %d steps before", len(steps)-shown)}, steps[len(steps)-shown:]...)
 	}
 	did := strings.Join(steps, "\n          ")
-	return fmt.Sprintf("rule:     %s\ndid:      %s\nsaw:      %s\ncontract: %s",
-		t.c.rule, did, fmt.Sprintf(format, args...), t.c.place)
+	return func(saw string) string {
+		return fmt.Sprintf("rule:     %s\ndid:      %s\nsaw:      %s\ncontract: %s", t.c.rule, did, saw, t.c.place)
+	}
 }
 
 // fatalf ends the case: format says what was seen instead.
-func (t *trial) fatalf(format string, args ...any) { t.Fatal(t.report(format, args...)) }
+func (t *trial) fatalf(format string, args ...any) {
+	t.errorf(format, args...)
+	runtime.Goexit()
+}
 
 // errorf fails the case and goes on; for other goroutines than the case's own.
-func (t *trial) errorf(format string, args ...any) { t.Error(t.report(format, args...)) }
+func (t *trial) errorf(format string, args ...any) { t.see(fmt.Sprintf(format, args...), t.framed) }
 
 // void ends a case whose fault did not hit.
 func (t *trial) void(format string, args ...any) {
@@ -94,11 +102,7 @@ func (t *trial) open() registry.Session { return t.openOn(t.registry()) }
 
 // openLate returns a session whose commit can be AppliedLate.
 func (t *trial) openLate() registry.Session {
-	late, special := t.h.(LateHarness)
-	if !special {
-		return t.open()
-	}
-	reg := late.LateRegistry(t.ctx, t.recorder)
+	reg := t.h.LateRegistry(t.ctx, t.recorder)
 	t.Cleanup(func() { _ = reg.Close() })
 	return t.openOn(reg)
 }
@@ -129,9 +133,11 @@ func (t *trial) eventually(what string, ok func() string) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	giveUp := time.After(t.left() * 19 / 20) // while ok can still ask
+	start := time.Now()
 	for {
 		saw := ok()
 		if saw == "" {
+			t.took.Store(int64(time.Since(start)))
 			return
 		}
 		select {
@@ -156,6 +162,19 @@ func (t *trial) elapse(d time.Duration) {
 	case <-timer.C:
 	case <-t.ctx.Done():
 		t.fatalf("the case ran out of time")
+	}
+}
+
+// still waits to see that nothing happens: five times as long as the last thing took
+// that did, so that a slow service has its time and a quick one costs none. ok, when
+// given, looks on.
+func (t *trial) still(ok func()) {
+	wait := min(max(5*time.Duration(t.took.Load()), 200*time.Millisecond), 5*time.Second)
+	for until := time.Now().Add(wait); time.Now().Before(until); {
+		if ok != nil {
+			ok()
+		}
+		t.elapse(10 * time.Millisecond)
 	}
 }
 
@@ -187,7 +206,11 @@ func describe(ops []registry.Op) string {
 
 // try commits and notes it in the trail.
 func (t *trial) try(ctx context.Context, s registry.Session, ops ...registry.Op) (registry.Revision, error) {
+	start := time.Now()
 	rev, err := s.Commit(ctx, ops...)
+	if err == nil {
+		t.took.Store(int64(time.Since(start)))
+	}
 	t.step("commit(%s) = %d, %v", describe(ops), rev, err)
 	return rev, err
 }

@@ -12,34 +12,38 @@ import (
 const uncertainDoc = "registry.ErrUncertain; package doc, Guarantees: a commit"
 
 var uncertainCases = []testCase{
-	{name: "AnswerLostCreate", run: answerLostCreate, place: uncertainDoc,
+	{name: "AnswerLostCreate", rules: "R19", run: answerLostCreate, place: uncertainDoc,
 		rule: "a create whose answer is lost is ErrUncertain, not ErrExists by a second attempt, and the session goes on"},
-	{name: "AnswerLostCommit", run: answerLostCommit, place: uncertainDoc,
+	{name: "AnswerLostCommit", rules: "R19 R40", run: answerLostCommit, place: uncertainDoc,
 		rule: "a commit whose answer is lost is ErrUncertain and was applied once, as a whole"},
-	{name: "RequestLostCommit", run: requestLostCommit, place: uncertainDoc,
+	{name: "RequestLostCommit", rules: "R19", run: requestLostCommit, place: uncertainDoc,
 		rule: "a commit whose request is lost is ErrUncertain, and nobody sends it again but the caller"},
-	{name: "AppliedLate", run: appliedLate, place: uncertainDoc,
+	{name: "AppliedLate", rules: "R20", run: appliedLate, place: uncertainDoc,
 		rule: "an uncertain commit may be applied later; a read in between shows the old state and proves nothing"},
-	{name: "ConflictSettlesAnswerLost", run: conflictAfterAnswerLost, place: uncertainDoc,
+	{name: "ConflictSettlesAnswerLost", rules: "R20", run: conflictAfterAnswerLost, place: uncertainDoc,
 		rule: "a conflicting write tells that an uncertain commit was applied: ErrVersion, and then the truth can be read"},
-	{name: "ConflictSettlesRequestLost", run: conflictAfterRequestLost, place: uncertainDoc,
+	{name: "ConflictSettlesRequestLost", rules: "R20", run: conflictAfterRequestLost, place: uncertainDoc,
 		rule: "a conflicting write that is acknowledged tells that an uncertain commit was not applied and will not be"},
-	{name: "ConflictSettlesAppliedLate", run: conflictBeforeLate, place: uncertainDoc,
+	{name: "ConflictSettlesAppliedLate", rules: "R20", run: conflictBeforeLate, place: uncertainDoc,
 		rule: "after a conflicting write is acknowledged, an uncertain commit that arrives later applies nothing"},
-	{name: "RetryChainExactlyOnce", run: retryChain, needs: alone, place: uncertainDoc,
+	{name: "RetryChainExactlyOnce", rules: "R19", run: retryChain, needs: alone, place: uncertainDoc,
 		rule: "1000 commits of one record, each submitted again after ErrUncertain, are applied exactly once each"},
-	{name: "CutOffCommit", run: cutOffCommit, place: uncertainDoc,
+	{name: "CutOffCommit", rules: "R19", run: cutOffCommit, place: uncertainDoc,
 		rule: "a commit that was swallowed, or whose answer was, is ErrUncertain when its context ends"},
-	{name: "CommitInFlightAtLoss", run: commitInFlightAtLoss, place: uncertainDoc,
+	{name: "CommitInFlightAtLoss", rules: "R82", run: commitInFlightAtLoss, place: uncertainDoc,
 		rule: "a commit in flight when its session is lost is ErrUncertain: its caller must not take it for failed"},
-	{name: "CutOffRead", run: cutOffRead, place: "registry.Store",
+	{name: "CutOffRead", rules: "R75", run: cutOffRead, place: "registry.Store",
 		rule: "a read that gets no answer fails with ErrUnavailable and its context's error, both"},
-	{name: "ReadsAreRetried", run: readsRetried, place: "registry.Store",
+	{name: "ReadsAreRetried", rules: "R74", run: readsRetried, place: "registry.Store",
 		rule: "reads are retried over broken connections until their context ends"},
-	{name: "OversizeDoesNotPoisonNeighbours", run: oversizeNeighbours, place: "Limits.Validate",
+	{name: "OversizeDoesNotPoisonNeighbours", rules: "R39", run: oversizeNeighbours, place: "Limits.Validate",
 		rule: "commits that are too large are refused and disturb no other on the same client"},
-	{name: "ErrorClassTable", run: errorClassTable, place: "registry.ErrUnavailable, ErrUncertain, ErrSessionLost; Store.Commit",
+	{name: "ErrorClassTable", rules: "R35 R40", run: errorClassTable, place: "registry.ErrUnavailable, ErrUncertain, ErrSessionLost; Store.Commit",
 		rule: "a failed commit has one class, and what was ErrUnavailable is never applied"},
+	{name: "EveryKindAlone", rules: "R19", run: uncertainKinds, place: uncertainDoc,
+		rule: "each kind of operation alone may be ErrUncertain, and none is sent again"},
+	{name: "ErrorsAreOfOneClass", rules: "R35 R36 R37 R38 R39 R43", run: oneClass, place: "package doc, Errors",
+		rule: "an error matches the sentinel that the contract names, and no other"},
 }
 
 func answerLostCreate(t *trial) {
@@ -65,7 +69,7 @@ func answerLostCommit(t *trial) {
 	t.create(t.s, t.path("a"), "old")
 	t.uncertain(t.s, AnswerLost, registry.Set(t.path("a"), []byte("new"), registry.AnyVersion), registry.Create(t.path("b"), nil))
 	t.eventually("the commit to be applied", func() string { return t.versions(1) })
-	t.elapse(300 * time.Millisecond) // a second attempt would show by now
+	t.still(nil) // a second attempt would show by now
 	if saw := t.versions(1); saw != "" {
 		t.fatalf("%s: the commit was sent again", saw)
 	}
@@ -84,13 +88,11 @@ func requestLostCommit(t *trial) {
 	t.create(t.s, t.path("a"), "old")
 	ops := []registry.Op{registry.Set(t.path("a"), []byte("new"), registry.AnyVersion), registry.Create(t.path("b"), nil)}
 	t.uncertain(t.s, RequestLost, ops...)
-	until := time.Now().Add(500 * time.Millisecond)
-	for time.Now().Before(until) {
+	t.still(func() {
 		if saw := t.versions(0); saw != "" {
 			t.fatalf("%s: the request was lost, and was sent again", saw)
 		}
-		t.elapse(10 * time.Millisecond)
-	}
+	})
 	t.absent(t.s, t.path("b"))
 	t.alive(t.s)
 	t.commit(t.s, ops...)
@@ -101,20 +103,41 @@ func requestLostCommit(t *trial) {
 
 // appliedLate looks on with t.s: the client that met the fate may be kept away.
 func appliedLate(t *trial) {
+	for n := range attempts {
+		if t.appliedLate(t.path(fmt.Sprint("a", n)), t.path(fmt.Sprint("b", n))) {
+			return
+		}
+		t.step("the commit was not applied late: an election, for one, may have lost it")
+	}
+	t.void("in %d attempts no commit was applied late", attempts)
+}
+
+// appliedLate is false when the service was never given the commit.
+func (t *trial) appliedLate(a, b string) bool {
 	author := t.openLate()
-	t.create(t.s, t.path("a"), "old")
+	t.create(t.s, a, "old")
 	start := time.Now()
-	t.late(author, registry.Set(t.path("a"), []byte("late"), 0), registry.Create(t.path("b"), nil))
+	t.late(author, registry.Set(a, []byte("late"), 0), registry.Create(b, nil))
 	if d := time.Since(start); d > LateBy/2 {
 		t.void("the commit returned after %v; the service applies it after %v", d, LateBy)
 	}
-	if saw := t.versions(0); saw != "" {
-		t.void("read right after the commit: %s", saw)
+	if n := t.latest(t.s, a); n.Version != 0 {
+		t.void("read right after the commit: %s", show(n))
 	}
-	t.eventually("the late commit to be applied", func() string { return t.versions(1) })
-	t.present(t.s, t.path("b"))
+	for until := start.Add(2 * LateBy); ; t.elapse(10 * time.Millisecond) {
+		if n := t.latest(t.s, a); n.Version == 1 {
+			break
+		} else if n.Version != 0 {
+			t.fatalf("a commit that was applied late left %s", show(n))
+		}
+		if time.Now().After(until) {
+			return false
+		}
+	}
+	t.present(t.s, b)
 	t.present(author, t.dir) // it is back
-	t.refused(author, 0, registry.ErrVersion, registry.Set(t.path("a"), []byte("new"), 0))
+	t.refused(author, 0, registry.ErrVersion, registry.Set(a, []byte("new"), 0))
+	return true
 }
 
 // late lets AppliedLate meet the next commit of s.
@@ -142,7 +165,7 @@ func conflictAfterRequestLost(t *trial) {
 	t.create(t.s, t.path("a"), "0")
 	t.uncertain(t.s, RequestLost, registry.Set(t.path("a"), []byte("commit 1"), 0), registry.Create(t.path("b"), nil))
 	t.commit(t.s, registry.Set(t.path("a"), []byte("commit 2"), 0))
-	t.elapse(300 * time.Millisecond)
+	t.still(nil)
 	if n := t.latest(t.s, t.path("a")); string(n.Value) != "commit 2" || n.Version != 1 {
 		t.fatalf("after the conflicting write: %s with value %q", show(n), n.Value)
 	}

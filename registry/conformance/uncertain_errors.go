@@ -174,7 +174,7 @@ func errorClassTable(t *trial) {
 		t.proveHit(s)
 		heal()
 	}
-	t.elapse(500 * time.Millisecond)
+	t.still(nil)
 	t.sync(t.s)
 	for _, path := range unavailable {
 		t.absent(t.s, path)

@@ -1,8 +1,14 @@
 package etcd_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +16,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
 
 	"github.com/elasticron/elasticron/internal/testbed"
 	"github.com/elasticron/elasticron/registry"
@@ -60,6 +67,7 @@ func TestLogin(t *testing.T) {
 			require.ErrorIs(t, err, registry.ErrDenied, name)
 			require.NotErrorIs(t, err, registry.ErrUnavailable, name)
 			require.NotContains(t, err.Error(), "pa55", name)
+			require.Equal(t, 1, strings.Count(err.Error(), "etcd: "), "%s: %v", name, err) // finding C 21
 			var typed rpctypes.EtcdError
 			require.ErrorAs(t, err, &typed, name)
 			require.Less(t, time.Since(start), 5*time.Second, "%s: not at once", name)
@@ -102,8 +110,20 @@ func TestDeniedPaths(t *testing.T) {
 	commit(t, s, registry.Create("/shop", nil))
 	_, err := s.Get(ctx, "/bank")
 	require.ErrorIs(t, err, registry.ErrDenied)
-	_, err = s.Commit(ctx, registry.Create("/shop/a", nil), registry.Create("/bank", nil))
-	require.ErrorIs(t, err, registry.ErrDenied)
+	for i, op := range []registry.Op{
+		registry.Create("/bank", nil), registry.CreateEphemeral("/bank/x", nil), registry.Set("/bank", nil, 7),
+		registry.Check("/bank", registry.AnyVersion), registry.Delete("/bank", 0),
+	} {
+		_, err = s.Commit(ctx, registry.Create("/shop/a", nil), registry.Set("/shop", nil, 7), op, registry.Create("/bank2", nil))
+		var refusal *registry.CommitError
+		require.ErrorAs(t, err, &refusal, i)
+		require.ErrorIs(t, err, registry.ErrDenied, i)
+		require.Equal(t, 2, refusal.Index)
+		require.Equal(t, op, refusal.Op)
+	}
+	nodes, err := s.Get(ctx, "/shop/a")
+	require.NoError(t, err)
+	require.False(t, nodes[0].Exists())
 
 	// One target that is denied does not stop the others.
 	f := follow(t, s)
@@ -127,4 +147,115 @@ func TestDeniedPaths(t *testing.T) {
 	require.Equal(t, 1, denied)
 	commit(t, s, registry.Create("/shop/a", nil))
 	f.Until(10*time.Second, "a change of the others", func() bool { return f.Nodes["/shop/a"].Exists() })
+}
+
+// Commits that share a request are allowed or denied for themselves: etcd refuses the
+// whole for one of them.
+func TestSharingWithRights(t *testing.T) {
+	bed := startAuth(t)
+	g := &gate{open: make(chan struct{})}
+	g.heal() // it only counts
+	s, _ := open(t, bed, login("eva", "s3cret"), counting(g), func(c *etcd.Config) { c.SessionTimeout = time.Minute })
+	commit(t, s, registry.Create("/shop", nil))
+	ctx := within(t, 60*time.Second)
+	var work sync.WaitGroup
+	for i := range 64 {
+		work.Go(func() {
+			for round := range 10 {
+				path := fmt.Sprintf("/shop/n%d-%d", i, round)
+				if i%8 == 0 && round%3 == 0 {
+					_, err := s.Commit(ctx, registry.Create(path, nil), registry.Create("/bank"+path, nil))
+					var refusal *registry.CommitError
+					if !errors.As(err, &refusal) || !errors.Is(err, registry.ErrDenied) || refusal.Index != 1 {
+						t.Errorf("%s: %v", path, err)
+					}
+					continue
+				}
+				if _, err := s.Commit(ctx, registry.Create(path, nil), registry.CreateEphemeral(path+"/e", nil)); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	names, err := s.Children(ctx, "/shop")
+	require.NoError(t, err)
+	require.Len(t, names, 64*10-8*4)
+	_, shared := g.sent()
+	require.Positive(t, shared)
+}
+
+// Nor do compactions, restarts and tokens that run out apply a shared commit twice, or
+// one that was refused.
+func TestSharingWhileTheServerRestarts(t *testing.T) {
+	bed := startAuth(t)
+	g := &gate{open: make(chan struct{})}
+	g.heal()
+	s, _ := open(t, bed, login("eva", "s3cret"), counting(g), func(c *etcd.Config) { c.SessionTimeout = time.Minute })
+	commit(t, s, registry.Create("/shop", nil))
+	ctx, stop := context.WithCancel(within(t, 60*time.Second))
+	const writers = 48
+	var answered, unknown [writers]int
+	var all atomic.Int64
+	var work sync.WaitGroup
+	for i := range writers {
+		path := fmt.Sprint("/shop/n", i)
+		commit(t, s, registry.Create(path, nil))
+		work.Go(func() {
+			for ctx.Err() == nil {
+				call, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				_, err := s.Commit(call, registry.Check("/shop", 0), registry.Set(path, nil, registry.AnyVersion))
+				cancel()
+				switch {
+				case err == nil:
+					answered[i]++
+					all.Add(1)
+				case errors.Is(err, registry.ErrUncertain):
+					unknown[i]++
+				case !errors.Is(err, registry.ErrUnavailable):
+					t.Errorf("%s: %v", path, err)
+				}
+			}
+		})
+	}
+	for range 3 {
+		before := all.Load()
+		eventually(t, 20*time.Second, "writes", func() bool { return all.Load() > before+500 })
+		compact(t, bed)
+		require.NoError(t, bed.Restart())
+	}
+	before := all.Load()
+	eventually(t, 20*time.Second, "writes", func() bool { return all.Load() > before+500 })
+	stop()
+	work.Wait()
+	for i := range writers {
+		nodes, err := s.Get(within(t, 10*time.Second), fmt.Sprint("/shop/n", i))
+		require.NoError(t, err)
+		version := int(nodes[0].Version)
+		require.GreaterOrEqual(t, version, answered[i], i)
+		require.LessOrEqual(t, version, answered[i]+unknown[i], i)
+	}
+	_, shared := g.sent()
+	require.Positive(t, shared)
+	require.NoError(t, s.Err())
+}
+
+// compact forgets all revisions before the present one, for which it takes root.
+func compact(t *testing.T, bed *testbed.Etcd) {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	root, err := clientv3.New(clientv3.Config{Endpoints: bed.Endpoints(), Username: "root", Password: "toor", Context: ctx})
+	require.NoError(t, err)
+	defer root.Close()
+	now, err := root.Get(ctx, "compact")
+	require.NoError(t, err)
+	_, err = root.Compact(ctx, now.Header.Revision)
+	require.NoError(t, err)
+}
+
+// counting has a gate see the transactions.
+func counting(g *gate) func(*etcd.Config) {
+	return func(c *etcd.Config) {
+		c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(g.pass))
+	}
 }

@@ -8,6 +8,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 )
 
 // errNoReason would say that etcd's compares and ours disagree.
@@ -27,22 +28,29 @@ func (s *session) commit(ctx context.Context, ops []registry.Op, shares bool) (r
 	if err := s.reg.cfg.Limits.Validate(ops); err != nil {
 		return 0, fmt.Errorf("etcd: %w", err)
 	}
-	if err := s.alive(ctx); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return 0, err
 	}
+	send := s.commits.Do
+	if !shares {
+		send = s.sendAlone
+	}
 	for p := newPlan(ops, s.lease, &s.reg.parents); ; p = newPlan(ops, s.lease, nil) {
-		if p.terse && p.doomed {
+		if p.unexplained && p.impossible {
 			continue // only the reason is asked for
 		}
-		got, err := s.transact(ctx, p, shares)
+		got, err := send(ctx, p)
+		if errors.Is(err, registry.ErrDenied) {
+			return 0, s.denial(ctx, ops, err)
+		}
 		if err != nil {
 			return 0, err
 		}
-		if got.succeeded && !p.doomed {
+		if got.succeeded && !p.impossible {
 			p.applied(got.responses, &s.reg.parents)
 			return got.revision, nil
 		}
-		if p.terse {
+		if p.unexplained {
 			continue
 		}
 		p.refused(got.responses, &s.reg.parents)
@@ -55,9 +63,26 @@ func (s *session) commit(ctx context.Context, ops []registry.Op, shares bool) (r
 	}
 }
 
+// denial names the first operation that this user may not make: etcd says of the whole
+// only that there is one. Each is asked for alone, on a condition that never holds.
+func (s *session) denial(ctx context.Context, ops []registry.Op, err error) error {
+	for i, op := range ops {
+		p := newPlan([]registry.Op{op}, s.lease, nil)
+		p.compares = append(p.compares, versionIs([]byte(nodeKey(op.Path)), -1))
+		p.impossible = false
+		switch _, alone := s.sendAlone(ctx, p); {
+		case errors.Is(alone, registry.ErrDenied):
+			return commitError(i, op, alone)
+		case alone != nil:
+			return err
+		}
+	}
+	return err
+}
+
 // send repeats a write only when the service has certainly not taken it.
 func (s *session) send(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse, error) {
-	ctx, release := s.bound(ctx)
+	ctx, release := s.Bound(ctx)
 	defer release()
 	leader := withLeader(ctx)
 	for n := 0; ; n++ {
@@ -73,12 +98,12 @@ func (s *session) send(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse
 		}
 		switch {
 		case errors.Is(v.is, registry.ErrSessionLost):
-			s.lose(errExpired)
+			s.Lose(errExpired)
 			return nil, s.Err()
 		case s.Err() != nil:
 			return nil, s.Err()
-		case s.reg.isClosed():
-			s.lose(errWasClosed)
+		case s.reg.sessions.Closed():
+			s.Lose(lifetime.ErrClosed)
 			return nil, s.Err()
 		case ctx.Err() != nil:
 			return nil, gaveUp(ctx, "commit", nil)

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ type Config struct {
 
 	// SessionTimeout is how long a session outlives its last heartbeat, 6 s when
 	// zero. etcd counts whole seconds: it is rounded up, and a cluster may grant
-	// more (its minimum is 1.5 election timeouts).
+	// more (its minimum is 1.5 election timeouts). 500 ms to 10 min may be asked for.
 	SessionTimeout time.Duration
 
 	// Username and Password log in to a cluster with authentication.
@@ -70,16 +71,12 @@ func (c Config) complete() (Config, error) {
 	if err := c.check(); err != nil {
 		return c, fmt.Errorf("etcd: %w: %w", registry.ErrInvalid, err)
 	}
-	if c.SessionTimeout == 0 {
-		c.SessionTimeout = defaultSessionTimeout
-	}
-	if c.DialTimeout == 0 {
-		c.DialTimeout = defaultDialTimeout
-	}
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, defaultSessionTimeout)
+	c.DialTimeout = cmp.Or(c.DialTimeout, defaultDialTimeout)
 	portable := registry.PortableLimits()
-	c.Limits.MaxOps = orDefault(c.Limits.MaxOps, portable.MaxOps)
-	c.Limits.MaxBytes = orDefault(c.Limits.MaxBytes, portable.MaxBytes)
-	c.Limits.MaxValue = orDefault(c.Limits.MaxValue, portable.MaxValue)
+	c.Limits.MaxOps = cmp.Or(c.Limits.MaxOps, portable.MaxOps)
+	c.Limits.MaxBytes = cmp.Or(c.Limits.MaxBytes, portable.MaxBytes)
+	c.Limits.MaxValue = cmp.Or(c.Limits.MaxValue, portable.MaxValue)
 
 	endpoints := make([]string, len(c.Endpoints))
 	for i, ep := range c.Endpoints {
@@ -100,12 +97,13 @@ func (c Config) check() error {
 	switch {
 	case len(c.Endpoints) == 0:
 		return errors.New("no endpoints; give the client addresses of the cluster, for example 127.0.0.1:2379")
-	case c.SessionTimeout < 0:
-		return fmt.Errorf("session timeout %v is negative; give one second or more", c.SessionTimeout)
 	case c.DialTimeout < 0:
 		return fmt.Errorf("dial timeout %v is negative; give a positive duration", c.DialTimeout)
 	case c.Limits.MaxOps < 0, c.Limits.MaxBytes < 0, c.Limits.MaxValue < 0:
 		return fmt.Errorf("limits %+v are negative; leave a field at zero for the portable limit", c.Limits)
+	}
+	if err := settings.SessionTimeout(c.SessionTimeout); err != nil {
+		return err
 	}
 	if err := c.certificates().Check(); err != nil {
 		return err
@@ -132,7 +130,7 @@ func completeEndpoint(ep string) (string, error) {
 	switch scheme {
 	case "", "http", "https":
 	default:
-		return "", fmt.Errorf("endpoint %q has the scheme %q; write host:port, http://host:port or https://host:port", ep, scheme)
+		return "", fmt.Errorf("endpoint %q has the scheme %q; write host:port, http://host:port or https://host:port", settings.WithoutLogin(ep), scheme)
 	}
 	host, err := settings.Address{Noun: "endpoint", Given: ep, Host: host}.Complete(defaultPort)
 	if err != nil || !found {
@@ -153,11 +151,4 @@ func (c *Config) completeSecrets() (err error) {
 // leaseSeconds is the session timeout as etcd counts it.
 func (c Config) leaseSeconds() int64 {
 	return int64((c.SessionTimeout + time.Second - 1) / time.Second)
-}
-
-func orDefault(v, def int) int {
-	if v == 0 {
-		return def
-	}
-	return v
 }

@@ -38,12 +38,13 @@ func prove(t *testing.T, start func(testing.TB, testbed.Options) *testbed.Etcd, 
 
 func newHarness(bed *testbed.Etcd) conformance.Harness {
 	cfg := harness.Config{
-		Bed: bed, Timeout: sessionTimeout, Forget: bed.Compact,
-		Connect: func(ctx context.Context, tb testing.TB, timeout time.Duration) (registry.Registry, harness.Way) {
+		Bed: bed, Timeout: sessionTimeout, Forget: bed.Compact, Forgot: bed.Compacted,
+		Lacks: map[string]string{"Deny": "these servers run without users; auth_test.go tries one that has them"},
+		Connect: func(ctx context.Context, tb testing.TB, namespace string, timeout time.Duration) (registry.Registry, harness.Way) {
 			tb.Helper()
 			client := bed.Client()
 			reg, err := etcd.Open(ctx, etcd.Config{
-				Endpoints: client.Endpoints(), Namespace: "conformance", SessionTimeout: timeout, DialOptions: client.DialOptions(),
+				Endpoints: client.Endpoints(), Namespace: namespace, SessionTimeout: timeout, DialOptions: client.DialOptions(),
 			})
 			require.NoError(tb, err)
 			return reg, client

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,11 +17,11 @@ import (
 
 // explain turns the failure to open into one line.
 func explain(ctx context.Context, cfg Config, err error) error {
+	if errors.Is(err, registry.ErrDenied) {
+		return err // as the request that failed has told it
+	}
 	if v := judge(err); v.sure && errors.Is(v.is, registry.ErrDenied) {
 		return fail("open", registry.ErrDenied, err)
-	}
-	if errors.Is(err, registry.ErrDenied) {
-		return err
 	}
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("etcd: open: %w: %w", registry.ErrUnavailable, ctx.Err())
@@ -52,25 +53,38 @@ func ask(ctx context.Context, cfg Config, endpoint string) string {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "no connection or no answer"
 	case err != nil:
-		return plain(rpctypes.ErrorDesc(err))
+		return plain(rpctypes.ErrorDesc(err)) + puzzle(cfg, rpctypes.ErrorDesc(err))
 	case status.Leader == 0:
 		return "the member answers, but has no leader"
 	}
 	return "the member answers, but did not serve the request in time"
 }
 
-// plain cuts gRPC's wrapping off the reason for a failed connection, and says
-// what the two commonest puzzles mean.
+// plain cuts gRPC's wrapping off the reason for a failed connection.
 func plain(reason string) string {
 	if _, inner, ok := strings.Cut(reason, `desc = "transport: `); ok {
 		reason = strings.TrimSuffix(inner, `"`)
 	}
-	reason = strings.TrimPrefix(reason, "Error while dialing: ")
-	switch {
-	case strings.Contains(reason, "handshake failed: EOF"), strings.Contains(reason, "first record does not look like a TLS handshake"):
-		reason += " (does the server speak TLS?)"
-	case strings.Contains(reason, "error reading server preface"):
-		reason += " (does the server want TLS?)"
+	return strings.TrimPrefix(reason, "Error while dialing: ")
+}
+
+// puzzle says what the commonest puzzles among the reasons mean. A server that wants a
+// certificate hangs up once the client takes the connection to be made, so that the reason may be
+// no more than a broken pipe.
+func puzzle(cfg Config, reason string) string {
+	said := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(reason, p) })
 	}
-	return reason
+	hungUp := said("error reading server preface", "remote error: tls", "broken pipe", "connection reset")
+	switch {
+	case said("handshake failed: EOF", "first record does not look like a TLS handshake"):
+		return " (does the server speak TLS?)"
+	case hungUp && cfg.TLS == nil:
+		return " (does the server want TLS?)"
+	case hungUp && len(cfg.TLS.Certificates) == 0:
+		return " (does the server want a client certificate? give cert and key)"
+	case hungUp:
+		return " (does the server trust the authority of the client certificate?)"
+	}
+	return ""
 }

@@ -48,9 +48,10 @@
 // server first, which may apply them twice.
 //
 // Commits of a session that come while eight are under way share the next request,
-// if none writes what another writes or relies on, up to 64 KiB and the 128 operations
-// that a member takes as installed. Each is applied or refused for itself; they have
-// one revision. Those of locks share none.
+// as long as none writes what another writes or relies on, up to 64 KiB and the 128
+// operations that a member takes as installed. Each is applied or refused for itself;
+// they have one revision. Those of locks share none. Reads share requests likewise, up
+// to 128 ranges; what is refused together is asked for again, each by itself.
 //
 // A session is one lease, in whole seconds. A heartbeat leaves every quarter of
 // the timeout. Deadline is the send time of the last one that was acknowledged,
@@ -64,6 +65,10 @@
 // its quorum may answer for up to two election timeouts more; the leader that follows
 // it adds one to every lease, and is elected no sooner than one after the cut, unless
 // its members have just started.
+//
+// Close with a context that has ended makes one attempt to revoke the lease, of a quarter
+// of the timeout at most. A commit that the service answers with "no space" may have been
+// applied, and is ErrUncertain.
 //
 // etcd itself can end leases that are kept alive, before their Deadline, when a paused
 // leader of three members comes back: seen three times under faults, and related, it

@@ -28,11 +28,12 @@ var (
 	refused     = verdict{is: registry.ErrInvalid, sure: true}
 	busy        = verdict{is: registry.ErrUnavailable, sure: true, again: true}
 	broken      = verdict{is: registry.ErrUnavailable, sure: true}
+	full        = verdict{is: registry.ErrUnavailable} // etcd applies the write that fills it, and answers the same
 	unreachable = verdict{is: registry.ErrUnavailable, again: true}
 )
 
-// verdicts holds the refusals that etcd types: all of them come before anything
-// is applied. Timeouts and leader changes are not among them: what they
+// verdicts holds the refusals that etcd types: all but one of them come before
+// anything is applied. Timeouts and leader changes are not among them: what they
 // interrupted may still be applied, now or later.
 var verdicts = map[error]verdict{
 	rpctypes.ErrLeaseNotFound:        {is: registry.ErrSessionLost, sure: true},
@@ -50,7 +51,7 @@ var verdicts = map[error]verdict{
 	rpctypes.ErrNoLeader:             busy,
 	rpctypes.ErrTooManyRequests:      busy,
 	rpctypes.ErrNotCapable:           busy,
-	rpctypes.ErrNoSpace:              broken,
+	rpctypes.ErrNoSpace:              full,
 	rpctypes.ErrCorrupt:              broken,
 }
 

@@ -2,14 +2,8 @@ package etcd
 
 import "github.com/elasticron/elasticron/registry"
 
-// MaxUnderWay is how many commits are sent one by one.
-const MaxUnderWay = maxUnderWay
+// Waiting is the number of commits that wait for a request to share.
+func Waiting(s registry.Session) int { return s.(*session).commits.Waiting() }
 
-// Waiting is the number of commits that wait for a request to share, and UnderWay
-// that of the requests which they wait for.
-func Waiting(s registry.Session) (waiting, underWay int) {
-	c := &s.(*session).crowd
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.waiting), c.underWay
-}
+// WaitingReads is how many reads of a session wait for a request to share.
+func WaitingReads(s registry.Session) int { return s.(*session).reads.Waiting() }

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"path"
 	"strconv"
 	"strings"
 )
@@ -47,9 +48,4 @@ func depth(path string) int {
 }
 
 // parentOf returns the path one level up; that of "/a" is "/".
-func parentOf(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
-}
+func parentOf(node string) string { return path.Dir(node) }

@@ -17,10 +17,10 @@ func (s alone) Commit(ctx context.Context, ops ...registry.Op) (registry.Revisio
 
 // Lock queues up in dir, in the order of creation revisions.
 func (s *session) Lock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, alone{s}, dir, value, false, s.spawn)
+	return latch.Acquire(ctx, alone{s}, dir, value, false, s.Spawn)
 }
 
 // TryLock is Lock without waiting.
 func (s *session) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, alone{s}, dir, value, true, s.spawn)
+	return latch.Acquire(ctx, alone{s}, dir, value, true, s.Spawn)
 }

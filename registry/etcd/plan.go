@@ -22,15 +22,15 @@ import (
 // Operations see each other, but etcd compares before it writes: what earlier
 // operations of the same commit make or remove is worked out here.
 type plan struct {
-	ops      []registry.Op
-	compares []*pb.Compare
-	writes   []*pb.RequestOp
-	confirms []*pb.RequestOp // reads of unknown parents, after the writes
-	reads    []*pb.RequestOp
-	facts    []facts // of each op, as indexes into reads
-	doomed   bool    // cannot be applied whatever the state; only the reason is open
-	sole     error   // the only reason for which it can be refused; nil: the reads tell
-	terse    bool    // there are no reads: a refusal says nothing
+	ops         []registry.Op
+	compares    []*pb.Compare
+	writes      []*pb.RequestOp
+	confirms    []*pb.RequestOp // reads of unknown parents, after the writes
+	reads       []*pb.RequestOp
+	facts       []facts // of each op, as indexes into reads
+	impossible  bool    // cannot be applied whatever the state; only the reason is open
+	onlyReason  error   // the only reason for which it can be refused; nil: the reads tell
+	unexplained bool    // there are no reads: a refusal says nothing
 
 	known    *incarnations
 	outdated bool // or may be: some parent is compared by what is known of it
@@ -60,7 +60,7 @@ const maxExplained = 8
 // must not be outdated and tell the reason of a refusal, whatever its size, it is nil.
 func newPlan(ops []registry.Op, lease int64, known *incarnations) *plan {
 	p := &plan{
-		ops: ops, facts: make([]facts, len(ops)), known: known, terse: known != nil && len(ops) > maxExplained,
+		ops: ops, facts: make([]facts, len(ops)), known: known, unexplained: known != nil && len(ops) > maxExplained,
 		compares: make([]*pb.Compare, 0, len(ops)+2), writes: make([]*pb.RequestOp, 0, len(ops)+1),
 		parents: map[string]parent{}, made: map[string]registry.OpKind{}, madeIn: map[string]bool{},
 		gone: map[string]bool{}, goneFrom: map[string][]string{},
@@ -80,7 +80,7 @@ func newPlan(ops []registry.Op, lease int64, known *incarnations) *plan {
 			p.delete(i, key)
 		}
 	}
-	if p.sole = soleReason(ops); p.sole != nil {
+	if p.onlyReason = soleReason(ops); p.onlyReason != nil {
 		p.reads = nil
 	}
 	return p
@@ -112,9 +112,9 @@ func (p *plan) create(i int, key []byte, lease int64) {
 	switch {
 	case parent == "/":
 	case made:
-		p.doomed = p.doomed || kind == registry.OpCreateEphemeral
+		p.impossible = p.impossible || kind == registry.OpCreateEphemeral
 	case p.gone[parent]:
-		p.doomed = true
+		p.impossible = true
 	default:
 		p.facts[i].parent = p.compareParent(parent)
 	}
@@ -132,7 +132,7 @@ func (p *plan) delete(i int, key []byte) {
 	p.compareVersion(key, op.Version)
 	p.compareEmpty(op.Path)
 	p.facts[i].children = p.readChildren(op.Path)
-	p.doomed = p.doomed || p.madeIn[op.Path]
+	p.impossible = p.impossible || p.madeIn[op.Path]
 	p.gone[op.Path] = true
 	parent := parentOf(op.Path)
 	p.goneFrom[parent] = append(p.goneFrom[parent], string(key))
@@ -204,7 +204,7 @@ func (p *plan) readChildren(path string) int {
 
 // read returns the index of a read, -1 when there are none.
 func (p *plan) read(r *pb.RangeRequest) int {
-	if p.terse {
+	if p.unexplained {
 		return -1
 	}
 	p.reads = append(p.reads, readOp(r))
@@ -212,7 +212,7 @@ func (p *plan) read(r *pb.RangeRequest) int {
 }
 
 func (p *plan) request() *pb.TxnRequest {
-	if p.doomed {
+	if p.impossible {
 		return &pb.TxnRequest{Success: p.reads}
 	}
 	return &pb.TxnRequest{Compare: p.compares, Success: append(p.writes, p.confirms...), Failure: p.reads}
@@ -251,8 +251,8 @@ func created(answer *pb.ResponseOp) int64 {
 // failure names the first operation that the state shown by the reads refuses,
 // or nil.
 func (p *plan) failure(answers []*pb.ResponseOp) *registry.CommitError {
-	if p.sole != nil {
-		return commitError(0, p.ops[0], p.sole)
+	if p.onlyReason != nil {
+		return commitError(0, p.ops[0], p.onlyReason)
 	}
 	kvs := func(i int) []*mvccpb.KeyValue { return answers[i].GetResponseRange().GetKvs() }
 	made, gone, madeIn := map[string]registry.OpKind{}, map[string]bool{}, map[string]bool{}

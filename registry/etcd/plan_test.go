@@ -113,7 +113,7 @@ func TestSoleReason(t *testing.T) {
 		{registry.Delete("/a", registry.AnyVersion), nil},
 	} {
 		p := newPlan([]registry.Op{tc.op}, 1, nil)
-		require.Equal(t, tc.want, p.sole, tc.op)
+		require.Equal(t, tc.want, p.onlyReason, tc.op)
 		if tc.want != nil {
 			require.Len(t, p.request().Compare, 1, tc.op)
 			require.Empty(t, p.request().Failure, tc.op)
@@ -155,21 +155,21 @@ func TestFootprint(t *testing.T) {
 
 // A large commit that is refused is two requests: the second tells the reason.
 func TestTersePlan(t *testing.T) {
-	ops := []registry.Op{registry.Delete("/d", 0), registry.Create("/d/new", nil)} // doomed
+	ops := []registry.Op{registry.Delete("/d", 0), registry.Create("/d/new", nil)} // impossible
 	for i := range maxExplained {
 		ops = append(ops, registry.Set(fmt.Sprint("/n", i), nil, 0))
 	}
 	var known incarnations
-	require.False(t, newPlan(ops[2:], 1, &known).terse)
+	require.False(t, newPlan(ops[2:], 1, &known).unexplained)
 	p := newPlan(ops, 1, &known)
-	require.True(t, p.terse)
-	require.True(t, p.doomed)
+	require.True(t, p.unexplained)
+	require.True(t, p.impossible)
 	require.Empty(t, p.reads)
 	p = newPlan(ops[1:], 1, &known)
-	require.True(t, p.terse)
+	require.True(t, p.unexplained)
 	require.Empty(t, p.request().Failure)
 	p = newPlan(ops, 1, nil)
-	require.False(t, p.terse)
+	require.False(t, p.unexplained)
 	require.Len(t, p.reads, len(ops)+1) // the children of what is deleted too
 }
 
@@ -193,70 +193,31 @@ func TestSharedRequestsFit(t *testing.T) {
 		want []int
 	}{"Wide": {wide, []int{8, 8, 4}}, "Narrow": {narrow, []int{20}}, "Heavy": {heavy, []int{3, 3, 3, 3, 3, 3, 2}}} {
 		t.Run(name, func(t *testing.T) {
-			c := crowd{underWay: maxUnderWay}
-			for i := range 20 {
-				how, _ := c.enter(tc.plan(i))
-				require.Equal(t, together, how)
-			}
 			var boarded []int
-			for len(c.waiting) > 0 {
-				c.underWay = maxUnderWay
-				boarded = append(boarded, len(c.leave()))
+			add, n := room(), 0
+			for i := range 20 {
+				if add(tc.plan(i)) {
+					n++
+					continue
+				}
+				boarded = append(boarded, n)
+				add, n = room(), 1
+				require.True(t, add(tc.plan(i)))
 			}
-			require.Equal(t, tc.want, boarded)
+			require.Equal(t, tc.want, append(boarded, n))
 		})
 	}
 }
 
-// What is too large to share goes at once instead of alone later, and holds up nobody.
-func TestLargeCommitsGoAtOnce(t *testing.T) {
+// There is no room for what is too large to share: it goes at once.
+func TestLargeCommitsShareNothing(t *testing.T) {
 	var many []registry.Op
 	for i := range maxTxnOps - 1 {
 		many = append(many, registry.Set(fmt.Sprint("/n", i), nil, 0))
 	}
 	heavy := []registry.Op{registry.Set("/n", make([]byte, maxSharedBytes/2), 0)}
 	for _, ops := range [][]registry.Op{many, heavy} {
-		for _, underWay := range []int{0, maxUnderWay} {
-			c := crowd{underWay: underWay}
-			how, _ := c.enter(newPlan(ops, 1, &incarnations{}))
-			require.Equal(t, apart, how)
-			require.Equal(t, underWay, c.underWay)
-		}
+		require.False(t, room()(newPlan(ops, 1, &incarnations{})))
 	}
-	c := crowd{underWay: maxUnderWay}
-	how, _ := c.enter(newPlan(many[1:], 1, &incarnations{}))
-	require.Equal(t, together, how)
-}
-
-// Who leaves just when its turn has come hands the turn on.
-func TestWithdraw(t *testing.T) {
-	plans := func(i int) *plan {
-		return newPlan([]registry.Op{registry.Set(fmt.Sprint("/n", i), nil, 0)}, 1, nil)
-	}
-	c := crowd{underWay: maxUnderWay}
-	_, waits := c.enter(plans(0))
-	ok, turn := c.withdraw(waits)
-	require.True(t, ok)
-	require.False(t, turn)
-	require.Empty(t, c.leave())
-
-	c.underWay = maxUnderWay
-	_, alone := c.enter(plans(1))
-	require.Len(t, c.leave(), 1)
-	ok, turn = c.withdraw(alone)
-	require.True(t, ok)
-	require.True(t, turn)
-	require.Equal(t, maxUnderWay, c.underWay)
-	require.Empty(t, c.leave())
-	require.Equal(t, maxUnderWay-1, c.underWay)
-
-	c.underWay = maxUnderWay
-	_, first := c.enter(plans(2))
-	_, second := c.enter(plans(3))
-	require.Len(t, c.leave(), 2)
-	for _, r := range []*rider{first, second} {
-		ok, turn = c.withdraw(r)
-		require.False(t, ok, "it is on its way")
-		require.False(t, turn)
-	}
+	require.True(t, room()(newPlan(many[1:], 1, &incarnations{})))
 }

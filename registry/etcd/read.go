@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 )
 
 // maxReads is how many reads fit one transaction of a server as installed.
@@ -21,7 +22,7 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 			return nil, fmt.Errorf("etcd: get: %w", err)
 		}
 	}
-	if err := s.alive(ctx); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
 	nodes := make([]registry.Node, 0, len(paths))
@@ -37,14 +38,11 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 }
 
 func (s *session) getBatch(ctx context.Context, paths []string) ([]registry.Node, error) {
-	if len(paths) == 1 {
-		return s.getOne(ctx, paths[0])
-	}
 	reads := make([]*pb.RequestOp, len(paths))
 	for i, path := range paths {
 		reads[i] = readOp(&pb.RangeRequest{Key: []byte(nodeKey(path))})
 	}
-	resp, err := s.readTxn(ctx, "get", reads)
+	resp, err := s.read(ctx, reads)
 	if err != nil {
 		return nil, err
 	}
@@ -55,32 +53,16 @@ func (s *session) getBatch(ctx context.Context, paths []string) ([]registry.Node
 	return nodes, nil
 }
 
-// getOne spares the service the transaction.
-func (s *session) getOne(ctx context.Context, path string) ([]registry.Node, error) {
-	ctx, release := s.bound(ctx)
-	defer release()
-	request := &pb.RangeRequest{Key: []byte(nodeKey(path))}
-	var resp *pb.RangeResponse
-	err := s.reg.retry(ctx, "get", func(ctx context.Context) (err error) {
-		resp, err = s.reg.kv.Range(ctx, request, callOptions...)
-		return err
-	})
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	return []registry.Node{s.nodeOf(path, resp)}, nil
-}
-
 // Children reads the node and the names below it in one request.
 func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 	if err := registry.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("etcd: children: %w", err)
 	}
-	if err := s.alive(ctx); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
 	from, to := childRange(path)
-	resp, err := s.readTxn(ctx, "children", []*pb.RequestOp{
+	resp, err := s.read(ctx, []*pb.RequestOp{
 		readOp(&pb.RangeRequest{Key: []byte(nodeKey(path)), KeysOnly: true}),
 		readOp(&pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true}),
 	})
@@ -99,11 +81,36 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 }
 
 // Sync sends nothing: every read of this adapter is linearizable.
-func (s *session) Sync(ctx context.Context) error { return s.alive(ctx) }
+func (s *session) Sync(ctx context.Context) error { return s.Alive(ctx) }
+
+// read reads at one revision, linearizably, in a request that others may share.
+func (s *session) read(ctx context.Context, reads []*pb.RequestOp) (*pb.TxnResponse, error) {
+	return s.reads.Do(ctx, reads)
+}
+
+// readAlone spares the service the transaction for a single read.
+func (s *session) readAlone(ctx context.Context, reads []*pb.RequestOp) (*pb.TxnResponse, error) {
+	if len(reads) > 1 {
+		return s.readTxn(ctx, "read", reads)
+	}
+	ctx, release := s.Bound(ctx)
+	defer release()
+	var resp *pb.RangeResponse
+	err := s.reg.retry(ctx, "read", func(ctx context.Context) (err error) {
+		resp, err = s.reg.kv.Range(ctx, reads[0].GetRequestRange(), callOptions...)
+		return err
+	})
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	return &pb.TxnResponse{Header: resp.Header, Responses: []*pb.ResponseOp{
+		{Response: &pb.ResponseOp_ResponseRange{ResponseRange: resp}},
+	}}, nil
+}
 
 // readTxn reads at one revision, linearizably, until ctx or the session ends.
 func (s *session) readTxn(ctx context.Context, what string, reads []*pb.RequestOp) (*pb.TxnResponse, error) {
-	ctx, release := s.bound(ctx)
+	ctx, release := s.Bound(ctx)
 	defer release()
 	var resp *pb.TxnResponse
 	err := s.reg.retry(ctx, what, func(ctx context.Context) (err error) {
@@ -119,7 +126,7 @@ func (s *session) explain(err error) error {
 		return nil
 	}
 	if errors.Is(err, registry.ErrClosed) {
-		s.lose(errWasClosed)
+		s.Lose(lifetime.ErrClosed)
 	}
 	if lost := s.Err(); lost != nil {
 		return lost
@@ -140,6 +147,6 @@ func (s *session) node(path string, kv *mvccpb.KeyValue) registry.Node {
 	return registry.Node{
 		Path: path, Value: kv.Value, Version: registry.Version(kv.Version - 1),
 		Created: registry.Revision(kv.CreateRevision), Modified: registry.Revision(kv.ModRevision),
-		Ephemeral: kv.Lease != 0, Owned: kv.Lease == s.lease,
+		Ephemeral: kv.Lease != 0, Owned: kv.Lease != 0 && kv.Lease == s.lease,
 	}
 }

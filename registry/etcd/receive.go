@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // receive reads the stream until it breaks.
@@ -58,7 +59,7 @@ func (w *watcher) reread(t *target) {
 	delete(w.byID, t.id)
 	t.id, t.parts = 0, nil
 	w.unread = append(w.unread, t)
-	signal(w.feed)
+	wait.Wake(w.feed)
 }
 
 // takeEvents queues the changes of whole revisions.
@@ -80,11 +81,11 @@ func (w *watcher) takeEvents(t *target, resp *pb.WatchResponse) {
 		switch {
 		case !ok:
 		case ev.Type == mvccpb.Event_DELETE:
-			w.queue.Put(&t.Target, registry.Node{Path: path})
+			w.Put(&t.Target, registry.Node{Path: path})
 		default:
-			w.queue.Put(&t.Target, w.s.node(path, ev.Kv))
+			w.Put(&t.Target, w.s.node(path, ev.Kv))
 		}
 	}
 	t.rev = last
-	w.announce()
+	w.Announce()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -13,9 +12,10 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/connectivity"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
+	"github.com/elasticron/elasticron/registry/internal/tool"
 )
 
 const (
@@ -48,11 +48,8 @@ type Registry struct {
 	leases pb.LeaseClient
 	watch  pb.WatchClient
 
-	parents incarnations // under which nodes were made
-
-	mu       sync.Mutex
-	closed   bool
-	sessions map[*session]struct{}
+	parents  incarnations // under which nodes were made
+	sessions lifetime.Open[*session]
 }
 
 var _ registry.Registry = (*Registry)(nil)
@@ -101,7 +98,7 @@ func dial(ctx context.Context, cfg Config) (*Registry, error) {
 	context.AfterFunc(client.Ctx(), cancel)
 	conn := client.ActiveConnection()
 	return &Registry{
-		cfg: cfg, client: client, sessions: map[*session]struct{}{},
+		cfg: cfg, client: client,
 		kv: pb.NewKVClient(conn), leases: pb.NewLeaseClient(conn), watch: pb.NewWatchClient(conn),
 	}, nil
 }
@@ -146,8 +143,8 @@ func (r *Registry) Namespace() string { return r.cfg.Namespace }
 
 // Open grants a lease and starts its heartbeat. See registry.Registry.
 func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
-	if r.isClosed() {
-		return nil, fmt.Errorf("etcd: %w", registry.ErrClosed)
+	if r.sessions.Closed() {
+		return nil, errRegistryClosed
 	}
 	var sent time.Time
 	var lease *pb.LeaseGrantResponse
@@ -162,58 +159,34 @@ func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
 		return nil, err
 	}
 	s := newSession(r, lease.ID, sent, time.Duration(lease.TTL)*time.Second)
-	r.mu.Lock()
-	closed := r.closed
-	if !closed {
-		r.sessions[s] = struct{}{}
-	}
-	r.mu.Unlock()
-	if closed {
-		return nil, errors.Join(fmt.Errorf("etcd: %w", registry.ErrClosed), s.Close(ctx))
+	if !r.sessions.Add(s) {
+		return nil, errors.Join(errRegistryClosed, s.Close(ctx))
 	}
 	return s, nil
+}
+
+var errRegistryClosed = fmt.Errorf("etcd: %w", registry.ErrClosed)
+
+// OpenStore grants no lease and sends nothing. See registry.Registry.
+func (r *Registry) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := newEndless(r)
+	if !r.sessions.Add(s) {
+		return nil, errRegistryClosed
+	}
+	return tool.One("etcd", s), nil
 }
 
 // Close ends the sessions that are still open, waiting at most half a second
 // for the service, and closes the connections. It is idempotent.
 func (r *Registry) Close() error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	if !r.sessions.Close(farewell) {
 		return nil
 	}
-	r.closed = true
-	open := make([]*session, 0, len(r.sessions))
-	for s := range r.sessions {
-		open = append(open, s)
-	}
-	r.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
-	defer cancel()
-	if r.client.ActiveConnection().GetState() != connectivity.Ready {
-		cancel()
-	}
-	var wg sync.WaitGroup
-	for _, s := range open {
-		// A service that cannot be reached ends them by expiry.
-		wg.Go(func() { _ = s.Close(ctx) })
-	}
-	wg.Wait()
 	if err := r.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("etcd: close: %w", err)
 	}
 	return nil
-}
-
-func (r *Registry) isClosed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.closed
-}
-
-func (r *Registry) forget(s *session) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sessions, s)
 }

@@ -42,10 +42,10 @@ func (r *Registry) retry(ctx context.Context, what string, request func(context.
 			return gaveUp(ctx, what, last)
 		}
 		v := judge(err)
-		if r.isClosed() {
+		if r.sessions.Closed() {
 			return fail(what, registry.ErrClosed, err)
 		}
-		if !v.again && v.sure || v == stale && n >= maxStale {
+		if !v.again || v == stale && n >= maxStale {
 			return fail(what, v.is, err)
 		}
 		last = err

@@ -133,6 +133,26 @@ func TestCloseIsBounded(t *testing.T) {
 	require.Equal(t, err, s.Close(within(t, time.Second)), "Close is idempotent")
 }
 
+// A process that is told to end closes its session with a context that has ended.
+func TestCloseWithAnEndedContext(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	ended, end := context.WithCancel(context.Background())
+	end()
+	other, _ := open(t, bed)
+	s, _ := open(t, bed)
+	commit(t, s, registry.CreateEphemeral("/gone", nil))
+	require.NoError(t, s.Close(ended))
+	nodes, err := other.Get(within(t, 5*time.Second), "/gone")
+	require.NoError(t, err)
+	require.False(t, nodes[0].Exists())
+
+	s, client := open(t, bed)
+	defer client.Blackhole(testbed.Both)()
+	start := time.Now()
+	require.ErrorIs(t, s.Close(ended), registry.ErrUnavailable)
+	require.Less(t, time.Since(start), sessionTimeout, "one attempt, of a quarter of the timeout")
+}
+
 func TestRegistryCloseDoesNotWait(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
 	reg, client := connect(t, bed)

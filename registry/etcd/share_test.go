@@ -17,6 +17,7 @@ import (
 	"github.com/elasticron/elasticron/internal/testbed"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd"
+	"github.com/elasticron/elasticron/registry/internal/share"
 )
 
 // A gate holds transactions up before they leave, and remembers them.
@@ -25,6 +26,8 @@ type gate struct {
 	once   sync.Once
 	denies func(*pb.TxnRequest) bool
 	loses  func(*pb.TxnRequest) bool // the answer
+
+	holdsShared chan struct{} // until it is closed
 
 	mu   sync.Mutex
 	txns []*pb.TxnRequest
@@ -41,6 +44,9 @@ func (g *gate) pass(ctx context.Context, method string, req, reply any, cc *grpc
 	select {
 	case <-g.open:
 	case <-ctx.Done():
+	}
+	if g.holdsShared != nil && isShared(txn) {
+		<-g.holdsShared
 	}
 	if g.denies != nil && g.denies(txn) {
 		return rpctypes.ErrGRPCPermissionDenied
@@ -70,8 +76,8 @@ func isShared(txn *pb.TxnRequest) bool {
 	return len(txn.Success) > 0 && txn.Success[0].GetRequestTxn() != nil
 }
 
-// A crowd is a session with as many commits under way as are sent one by one.
-type crowd struct {
+// A busySession is a session with as many commits under way as are sent one by one.
+type busySession struct {
 	*gate
 	t     *testing.T
 	ctx   context.Context
@@ -80,9 +86,9 @@ type crowd struct {
 	errs  chan error // of the first
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newBusySession(t *testing.T) *busySession {
 	t.Helper()
-	c := &crowd{t: t, ctx: within(t, 60*time.Second), gate: &gate{open: make(chan struct{})}, errs: make(chan error, etcd.MaxUnderWay)}
+	c := &busySession{t: t, ctx: within(t, 60*time.Second), gate: &gate{open: make(chan struct{})}, errs: make(chan error, share.MaxUnderWay)}
 	bed := testbed.StartEtcd(t, testbed.Options{})
 	other, _ := open(t, bed)
 	commit(t, other, registry.Create("/there", nil))
@@ -92,13 +98,13 @@ func newCrowd(t *testing.T) *crowd {
 	})
 	c.s = s
 	t.Cleanup(c.heal)
-	for i := range etcd.MaxUnderWay {
+	for i := range share.MaxUnderWay {
 		c.first.Go(func() {
 			_, err := s.Commit(c.ctx, registry.Create(fmt.Sprint("/first", i), nil))
 			c.errs <- err
 		})
 	}
-	eventually(t, 10*time.Second, "them to be under way", func() bool { n, _ := c.sent(); return n == etcd.MaxUnderWay })
+	eventually(t, 10*time.Second, "them to be under way", func() bool { n, _ := c.sent(); return n == share.MaxUnderWay })
 	return c
 }
 
@@ -108,28 +114,28 @@ type outcome struct {
 }
 
 // waits starts a commit and returns once it waits, with what becomes of it.
-func (c *crowd) waits(ctx context.Context, ops ...registry.Op) (become func() outcome) {
+func (c *busySession) waits(ctx context.Context, ops ...registry.Op) (become func() outcome) {
 	c.t.Helper()
-	before, _ := etcd.Waiting(c.s)
+	before := etcd.Waiting(c.s)
 	became := make(chan outcome, 1)
 	go func() {
 		rev, err := c.s.Commit(ctx, ops...)
 		became <- outcome{rev, err}
 	}()
-	eventually(c.t, 10*time.Second, "it to wait", func() bool { n, _ := etcd.Waiting(c.s); return n == before+1 })
+	eventually(c.t, 10*time.Second, "it to wait", func() bool { return etcd.Waiting(c.s) == before+1 })
 	return func() outcome { return <-became }
 }
 
-func (c *crowd) get(path string) registry.Node {
+func (c *busySession) get(path string) registry.Node {
 	c.t.Helper()
 	nodes, err := c.s.Get(c.ctx, path)
 	require.NoError(c.t, err)
 	return nodes[0]
 }
 
-func (c *crowd) firstErrors() (errs []error) {
+func (c *busySession) firstErrors() (errs []error) {
 	c.first.Wait()
-	for range etcd.MaxUnderWay {
+	for range share.MaxUnderWay {
 		errs = append(errs, <-c.errs)
 	}
 	return errs
@@ -137,7 +143,7 @@ func (c *crowd) firstErrors() (errs []error) {
 
 // What waits goes together. Each is applied, or refused for its own sake.
 func TestCommitsShareARequest(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusySession(t)
 	var fine, refused []func() outcome
 	for i := range 20 {
 		fine = append(fine, c.waits(c.ctx, registry.Create(fmt.Sprint("/n", i), nil), registry.CreateEphemeral(fmt.Sprint("/n", i, "/e"), nil)))
@@ -163,39 +169,49 @@ func TestCommitsShareARequest(t *testing.T) {
 		require.NoError(t, err)
 	}
 	all, together := c.sent()
-	require.Equal(t, etcd.MaxUnderWay+1, all)
+	require.Equal(t, share.MaxUnderWay+1, all)
 	require.Equal(t, 1, together)
 	require.Equal(t, shared, c.get("/n7/e").Created)
 	require.True(t, c.get("/n7/e").Owned)
 	require.False(t, c.get("/r7").Exists())
-	waiting, underWay := etcd.Waiting(c.s)
-	require.Zero(t, waiting)
-	eventually(t, 10*time.Second, "all to be done", func() bool { _, underWay = etcd.Waiting(c.s); return underWay == 0 })
+	require.Zero(t, etcd.Waiting(c.s))
 }
 
-// What one writes and another relies on cannot be compared at once: the second does
-// not wait for the first.
+// What one writes and another relies on cannot be compared at once: each has a request
+// of its own.
 func TestConflictingCommitsShareNothing(t *testing.T) {
-	c := newCrowd(t)
-	waits := c.waits(c.ctx, registry.Set("/there", []byte("a"), registry.AnyVersion))
-	before, _ := c.sent()
-	apart := make(chan error, 1)
-	go func() {
-		_, err := c.s.Commit(c.ctx, registry.Set("/there", []byte("b"), registry.AnyVersion))
-		apart <- err
-	}()
-	eventually(t, 10*time.Second, "it to be under way", func() bool { n, _ := c.sent(); return n == before+1 })
+	c := newBusySession(t)
+	first := c.waits(c.ctx, registry.Set("/there", []byte("a"), registry.AnyVersion))
+	second := c.waits(c.ctx, registry.Set("/there", []byte("b"), registry.AnyVersion))
 	c.heal()
-	require.NoError(t, waits().err)
-	require.NoError(t, <-apart)
+	require.NoError(t, first().err)
+	require.NoError(t, second().err)
 	require.EqualValues(t, 2, c.get("/there").Version)
 	_, together := c.sent()
 	require.Zero(t, together)
 }
 
+// What a caller does with his values after he has left does not change what is sent.
+func TestWhoLeavesMayChangeHisValues(t *testing.T) {
+	c := newBusySession(t)
+	ctx, leave := context.WithCancel(c.ctx)
+	value := []byte("as committed")
+	c.holdsShared = make(chan struct{})
+	left := c.waits(ctx, registry.Create("/left", value))
+	stays := c.waits(c.ctx, registry.Create("/stays", nil))
+	c.heal()
+	eventually(t, 10*time.Second, "it to be under way", func() bool { _, n := c.sent(); return n == 1 })
+	leave()
+	require.ErrorIs(t, left().err, registry.ErrUncertain)
+	copy(value, "something els")
+	close(c.holdsShared)
+	require.NoError(t, stays().err)
+	require.Equal(t, "as committed", string(c.get("/left").Value))
+}
+
 // Who leaves while it waits has sent nothing.
 func TestLeavingWhileItWaits(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusySession(t)
 	ctx, leave := context.WithCancel(c.ctx)
 	left, stays := c.waits(ctx, registry.Create("/left", nil)), c.waits(c.ctx, registry.Create("/stays", nil))
 	leave()
@@ -207,7 +223,7 @@ func TestLeavingWhileItWaits(t *testing.T) {
 
 // A session that ends has not sent what waits.
 func TestCloseWhileItWaits(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusySession(t)
 	waits := c.waits(c.ctx, registry.Create("/waits", nil))
 	require.NoError(t, c.s.Close(c.ctx))
 	err := waits().err
@@ -221,7 +237,7 @@ func TestCloseWhileItWaits(t *testing.T) {
 // Those who share a request that the service refuses as a whole are not refused for
 // that.
 func TestRefusalOfTheWholeIsNobodys(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusySession(t)
 	c.denies = isShared
 	var all []func() outcome
 	for i := range 5 {
@@ -233,12 +249,12 @@ func TestRefusalOfTheWholeIsNobodys(t *testing.T) {
 	}
 	sent, together := c.sent()
 	require.Equal(t, 1, together)
-	require.Equal(t, etcd.MaxUnderWay+1+5, sent)
+	require.Equal(t, share.MaxUnderWay+1+5, sent)
 }
 
 // Whose shared request was not answered knows nothing, and has been applied once.
 func TestLostAnswerToAShare(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusySession(t)
 	c.loses = isShared
 	var all []func() outcome
 	for i := range 5 {
@@ -253,12 +269,12 @@ func TestLostAnswerToAShare(t *testing.T) {
 	}
 	sent, together := c.sent()
 	require.Equal(t, 1, together)
-	require.Equal(t, etcd.MaxUnderWay+1, sent)
+	require.Equal(t, share.MaxUnderWay+1, sent)
 }
 
 // The contenders for a lock are told apart by their revisions.
 func TestLocksShareNothing(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusySession(t)
 	for range 3 {
 		go func() {
 			if l, err := c.s.Lock(c.ctx, "/lock", nil); err == nil {
@@ -266,9 +282,8 @@ func TestLocksShareNothing(t *testing.T) {
 			}
 		}()
 	}
-	eventually(t, 10*time.Second, "them to be under way", func() bool { n, _ := c.sent(); return n >= etcd.MaxUnderWay+3 })
-	waiting, _ := etcd.Waiting(c.s)
-	require.Zero(t, waiting)
+	eventually(t, 10*time.Second, "them to be under way", func() bool { n, _ := c.sent(); return n >= share.MaxUnderWay+3 })
+	require.Zero(t, etcd.Waiting(c.s))
 	c.heal()
 	l, err := c.s.Lock(c.ctx, "/lock", nil)
 	require.NoError(t, err)

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -240,36 +239,29 @@ func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
 		}
 		present[path] = true
 		if last, known := t.Last(path); !known || last.Modified < registry.Revision(kv.ModRevision) {
-			w.queue.Put(&t.Target, w.s.node(path, kv))
+			w.Put(&t.Target, w.s.node(path, kv))
 		}
 	}
 	for n := range t.All() {
 		if !present[n.Path] && n.Exists() {
-			w.queue.Put(&t.Target, registry.Node{Path: n.Path})
+			w.Put(&t.Target, registry.Node{Path: n.Path})
 		}
 	}
 	if t.Scope == registry.Self && len(kvs) == 0 && !t.synced {
-		w.queue.Put(&t.Target, registry.Node{Path: t.Path})
+		w.Put(&t.Target, registry.Node{Path: t.Path})
 	}
 	if !t.synced {
 		t.synced = true
-		w.queue.Synced(&t.Target)
+		w.Synced(&t.Target)
 	}
 	t.rev = rev
-	w.announce()
-}
-
-func (w *watcher) announce() {
-	if w.queue.Len() > 0 || len(w.refused) > 0 {
-		signal(w.wake)
-	}
+	w.Announce()
 }
 
 // refuse gives a target up; Next says so once.
 func (w *watcher) refuse(t *target, err error) {
 	w.drop(t)
-	w.refused = append(w.refused, fmt.Errorf("watch %s (%s): %w", t.Path, t.Scope, err))
-	signal(w.wake)
+	w.Refuse(t.Key, err)
 }
 
 // resume prepares every target for the next stream: those that have a state go

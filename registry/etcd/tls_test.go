@@ -48,13 +48,14 @@ func TestTLS(t *testing.T) {
 		change func(*etcd.Config)
 		says   string
 	}{
-		"NoTLS":         {func(*etcd.Config) {}, "(does the server want TLS?)"},
-		"SystemCA":      {func(c *etcd.Config) { c.TLS = &tls.Config{} }, "certificate signed by unknown authority"},
-		"WrongCA":       {func(c *etcd.Config) { c.CAFile = theirs.CA() }, "certificate signed by unknown authority"},
-		"NoCertificate": {func(c *etcd.Config) { c.CAFile = ours.CA() }, ""},
+		"NoTLS":    {func(*etcd.Config) {}, "(does the server want TLS?)"},
+		"SystemCA": {func(c *etcd.Config) { c.TLS = &tls.Config{} }, "certificate signed by unknown authority"},
+		"WrongCA":  {func(c *etcd.Config) { c.CAFile = theirs.CA() }, "certificate signed by unknown authority"},
+		// Finding C 21: it was a broken pipe.
+		"NoCertificate": {func(c *etcd.Config) { c.CAFile = ours.CA() }, "(does the server want a client certificate? give cert and key)"},
 		"WrongCertificate": {func(c *etcd.Config) {
 			c.CAFile, c.CertFile, c.KeyFile = ours.CA(), foreignCert, foreignKey
-		}, ""}, // TLS 1.3 tells the client so late that the pipe may be broken first
+		}, "(does the server trust the authority of the client certificate?)"}, // TLS 1.3 tells the client so late that the pipe may be broken first
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := etcd.Config{Endpoints: []string{front.Addr()}, Namespace: "shop", DialTimeout: 2 * time.Second}

@@ -105,10 +105,14 @@ func TestBadURL(t *testing.T) {
 		"etcd://a/shop?password=x":        `etcd: invalid request: a password does not belong in a URL; use password-file or ELASTICRON_ETCD_PASSWORD`,
 		"etcd://a/shop?session-timeout=":  `etcd: invalid request: setting session-timeout="": not a positive duration such as 6s`,
 		"etcd://a/shop?session-timeout=6": `etcd: invalid request: setting session-timeout="6": not a positive duration such as 6s`,
-		"etcd://a/shop?max-ops=many":      `etcd: invalid request: setting max-ops="many": not a positive number`,
-		"etcd://a/shop?tls=maybe":         `etcd: invalid request: setting tls="maybe": not true or false`,
-		"etcd://a/shop?tls=true&tls=true": `etcd: invalid request: setting "tls" occurs 2 times`,
-		"etcd://a/shop?username=eva":      `etcd: invalid request: a username without a password; give one in a file or in ELASTICRON_ETCD_PASSWORD`,
+		// Finding C 21.
+		"etcd://a/shop?session-timeout=1ms":                              `etcd: invalid request: session timeout 1ms is too short: a pause of the process would end the session; give at least 500ms`,
+		"etcd://a/shop?session-timeout=1h":                               `etcd: invalid request: session timeout 1h0m0s is too long: nobody takes over from an instance that has died until it is over; give at most 10m0s`,
+		"etcd://a:99999/shop":                                            `etcd: invalid request: endpoint "a:99999" is not host:port with a port of 1 to 65535`,
+		"etcd://a/shop?max-ops=many":                                     `etcd: invalid request: setting max-ops="many": not a positive number`,
+		"etcd://a/shop?tls=maybe":                                        `etcd: invalid request: setting tls="maybe": not true or false`,
+		"etcd://a/shop?tls=true&tls=true":                                `etcd: invalid request: setting "tls" occurs 2 times`,
+		"etcd://a/shop?username=eva":                                     `etcd: invalid request: a username without a password; give one in a file or in ELASTICRON_ETCD_PASSWORD`,
 		"etcd://a/shop?username=eva&password-env=SECRET&password-file=f": `etcd: invalid request: a password and a password file; give one of them`,
 		"etcd://a/shop?password-file=x":                                  `etcd: invalid request: a password without a username; give the username too`,
 		"etcd://a/shop?cert=x":                                           `etcd: invalid request: a certificate needs its key; give both the cert and the key file`,
@@ -126,14 +130,16 @@ func TestBadURL(t *testing.T) {
 
 func TestBadEndpoint(t *testing.T) {
 	for ep, want := range map[string]string{
-		"ftp://a:1":   `endpoint "ftp://a:1" has the scheme "ftp"; write host:port, http://host:port or https://host:port`,
-		"a:1/shop":    `endpoint "a:1/shop" is not host:port`,
-		"eva:x@a:1":   `endpoint "eva:x@a:1" is not host:port`,
-		"http://":     `endpoint "http://" is not host:port`,
-		":2379":       `endpoint ":2379" is not host:port`,
-		"a:":          `endpoint "a:" is not host:port`,
-		"::1":         `endpoint "::1" is not host:port; write an IPv6 address in brackets`,
-		"http://a: 1": `endpoint "http://a: 1" is not host:port`,
+		"ftp://a:1":        `endpoint "ftp://a:1" has the scheme "ftp"; write host:port, http://host:port or https://host:port`,
+		"a:1/shop":         `endpoint "a:1/shop" is not host:port`,
+		"eva:x@a:1":        `endpoint "…@a:1" has a login, which is set elsewhere; write host:port`,
+		"ftp://eva:x@a:1":  `endpoint "ftp://…@a:1" has the scheme "ftp"; write host:port, http://host:port or https://host:port`,
+		"http://eva:p@x@a": `endpoint "http://…@a" has a login, which is set elsewhere; write host:port`,
+		"http://":          `endpoint "http://" is not host:port`,
+		":2379":            `endpoint ":2379" is not host:port`,
+		"a:":               `endpoint "a:" is not host:port`,
+		"::1":              `endpoint "::1" is not host:port; write an IPv6 address in brackets`,
+		"http://a: 1":      `endpoint "http://a: 1" is not host:port`,
 	} {
 		_, err := completeEndpoint(ep)
 		require.EqualError(t, err, want, ep)

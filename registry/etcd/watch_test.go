@@ -208,3 +208,26 @@ func heapInUse() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapInuse)
 }
+
+// A store has no lease, and watches all the same.
+func TestAStoreWatches(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	reg, _ := connect(t, bed)
+	s, _ := open(t, bed)
+	ctx := within(t, 20*time.Second)
+	store, err := reg.OpenStore(ctx)
+	require.NoError(t, err)
+	w, err := store.Watch(ctx)
+	require.NoError(t, err)
+	require.NoError(t, w.Add("/a", registry.Self))
+	commit(t, s, registry.Create("/a", nil))
+	for seen := false; !seen; {
+		events, err := w.Next(ctx)
+		require.NoError(t, err)
+		for _, ev := range events {
+			seen = seen || ev.Node.Exists()
+		}
+	}
+	require.NoError(t, w.Close())
+	require.NoError(t, store.Close(ctx))
+}

@@ -56,8 +56,11 @@ func (c *contender) join(ctx context.Context) error {
 		case errors.Is(err, registry.ErrUncertain):
 			c.unknown++
 			c.known = path
-			if err := c.look(ctx); err != nil {
-				return err
+			switch failed := c.look(ctx); {
+			case failed != nil && ctx.Err() != nil && c.session.Err() == nil:
+				return unreachable(ctx, err)
+			case failed != nil:
+				return failed
 			}
 		case errors.Is(err, registry.ErrNoParent):
 			err = registry.EnsurePath(ctx, c.session, c.dir)

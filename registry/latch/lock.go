@@ -1,6 +1,7 @@
 package latch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +149,10 @@ const (
 )
 
 // A pause grows with every use. The zero value is ready.
-type pause struct{ next time.Duration }
+type pause struct {
+	next  time.Duration
+	cause error // why the last request failed that could be repeated
+}
 
 // beforeRetry waits before a request that failed with err is repeated. It fails
 // with err when that is no use, and when ctx or the session ends.
@@ -156,13 +160,17 @@ func (p *pause) beforeRetry(ctx context.Context, ses registry.Session, err error
 	switch {
 	case ses.Err() != nil:
 		return ses.Err()
-	case ctx.Err() != nil:
-		return ctx.Err()
 	case err == nil:
-		return nil
+		return ctx.Err()
 	case !errors.Is(err, registry.ErrUncertain) && !errors.Is(err, registry.ErrUnavailable):
-		return err
+		if ctx.Err() != nil && p.cause != nil { // err is only that ctx has ended
+			return unreachable(ctx, p.cause)
+		}
+		return cmp.Or(ctx.Err(), err)
+	case ctx.Err() != nil: // err is why the time did not do
+		return unreachable(ctx, err)
 	}
+	p.cause = err
 	timer := time.NewTimer(p.next)
 	defer timer.Stop()
 	p.next = min(max(2*p.next, minPause), maxPause)
@@ -170,8 +178,14 @@ func (p *pause) beforeRetry(ctx context.Context, ses registry.Session, err error
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ctx.Err(), err)
+		return unreachable(ctx, err)
 	case <-ses.Done():
 		return ses.Err()
 	}
+}
+
+// unreachable says that ctx ended while the service did not answer. Whether it has done
+// what it was asked is nobody's matter any more: the contender leaves.
+func unreachable(ctx context.Context, err error) error {
+	return fmt.Errorf("%w: %w: %v", registry.ErrUnavailable, ctx.Err(), err) //nolint:errorlint // of one class
 }

@@ -2,6 +2,7 @@ package latch_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/latch"
 	"github.com/elasticron/elasticron/registry/memory"
 )
 
@@ -284,3 +286,46 @@ func TestRootAsDirectory(t *testing.T) {
 		release(t, lock)
 	})
 }
+
+// A lock that was not had in time says that the service could not be reached, when
+// that was the reason, and nothing else.
+func TestLockSaysThatTheServiceWasUnavailable(t *testing.T) {
+	for _, outcome := range []error{registry.ErrUnavailable, registry.ErrUncertain} {
+		bubble(t, func(t *testing.T, w world) {
+			ses := cutOff{w.session(), outcome}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			var opts []latch.Option
+			if w.numbers != nil {
+				opts = append(opts, latch.WithForm(ses))
+			}
+			_, err := latch.Acquire(ctx, ses, dir, nil, false, func(fn func(context.Context)) { fn(ctx) }, opts...)
+			require.ErrorIs(t, err, registry.ErrUnavailable)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, registry.ErrUncertain)
+		})
+	}
+}
+
+// cutOff is a session whose commits wait for their context, and a form that does not know
+// the path of what it could not make.
+type cutOff struct {
+	registry.Session
+	outcome error
+}
+
+func (c cutOff) Commit(ctx context.Context, _ ...registry.Op) (registry.Revision, error) {
+	<-ctx.Done()
+	return 0, fmt.Errorf("%w: %w", c.outcome, ctx.Err())
+}
+
+func (cutOff) Sync(ctx context.Context) error { return ctx.Err() }
+
+func (c cutOff) Join(ctx context.Context, _ string, _ []byte) (string, error) {
+	_, err := c.Commit(ctx)
+	return "", err
+}
+
+func (cutOff) Place(string) (int64, bool, error) { return 0, true, nil }
+
+func (cutOff) Settle(context.Context) bool { return false }

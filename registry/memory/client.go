@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/settings"
+	"github.com/elasticron/elasticron/registry/internal/tool"
 )
 
 // A Registry is one client of a Server. It implements registry.Registry.
@@ -66,6 +68,22 @@ func (r *Registry) tryOpen(ctx context.Context) (*session, error) {
 	server.clients[s.id] = r
 	s.tasks.Go(s.keepAlive)
 	return s, nil
+}
+
+// OpenStore implements registry.Registry. It asks the server nothing.
+func (r *Registry) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	server := r.link.server
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if r.closedLocked() {
+		return nil, fmt.Errorf("memory: open store: %w", registry.ErrClosed)
+	}
+	s := newSession(r, &life{id: "no session", alive: true, endless: true}, time.Now())
+	r.sessions[s] = struct{}{}
+	return tool.One("memory", s), nil
 }
 
 // Close implements registry.Registry. It always returns nil.
@@ -136,10 +154,10 @@ func openURL(ctx context.Context, u *url.URL) (registry.Registry, error) {
 }
 
 func validNamespace(namespace string) error {
-	if namespace == "" {
-		return fmt.Errorf("%w: the namespace is missing", registry.ErrInvalid)
+	if err := settings.Namespace(namespace, "memory://name/shop"); err != nil {
+		return fmt.Errorf("%w: %w", registry.ErrInvalid, err)
 	}
-	return registry.ValidatePath("/" + namespace)
+	return nil
 }
 
 func acquireShared(name string) *Server {

@@ -10,6 +10,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/conformance"
 	"github.com/elasticron/elasticron/registry/memory"
+	"github.com/elasticron/elasticron/registry/retry"
 )
 
 func TestConformance(t *testing.T) {
@@ -60,6 +61,16 @@ func (h *harness) Registry(_ context.Context, tb testing.TB) registry.Registry {
 	reg := h.Server.Registry("conformance")
 	tb.Cleanup(func() { _ = reg.Close() })
 	return reg
+}
+
+func (h *harness) RegistryIn(_ context.Context, tb testing.TB, namespace string) registry.Registry {
+	reg := h.Server.Registry(namespace)
+	tb.Cleanup(func() { _ = reg.Close() })
+	return reg
+}
+
+func (h *harness) Lacks() map[string]string {
+	return map[string]string{"History": "the server keeps the present only"}
 }
 
 func (h *harness) Members() int                  { return 1 }
@@ -158,8 +169,41 @@ func (f *faults) RestartServer() error {
 	return nil
 }
 
+func (f *faults) Delay(s registry.Session, d time.Duration) (func(), error) {
+	reg, err := f.client(s)
+	if err != nil {
+		return func() {}, err
+	}
+	return reg.Delay(d), nil
+}
+
+func (f *faults) Deny(path string) (func(), error) { return f.h.Deny(path), nil }
+
 // LoseLeader cannot be: there is one server.
 func (f *faults) LoseLeader() error { return conformance.ErrUnsupported }
 
 // ForgetHistory has nothing to forget: the server keeps the present only.
 func (f *faults) ForgetHistory() error { return nil }
+
+// The repetition of package retry keeps the contract: what it repeats was certainly not applied.
+func TestConformanceWithRetries(t *testing.T) {
+	conformance.Run(t, func(testing.TB) conformance.Harness { return repeating{newHarness()} })
+}
+
+type repeating struct{ *harness }
+
+func (h repeating) Registry(ctx context.Context, tb testing.TB) registry.Registry {
+	return h.wrap(tb, h.harness.Registry(ctx, tb))
+}
+
+func (h repeating) RegistryIn(ctx context.Context, tb testing.TB, namespace string) registry.Registry {
+	return h.wrap(tb, h.harness.RegistryIn(ctx, tb, namespace))
+}
+
+func (h repeating) wrap(tb testing.TB, reg registry.Registry) registry.Registry {
+	wrapped, err := retry.Wrap(reg, retry.Config{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond, Retries: 5})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return wrapped
+}

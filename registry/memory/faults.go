@@ -33,7 +33,11 @@ type Counts struct {
 }
 
 // faults counts, for each, how many callers want it.
-type faults struct{ refuse, loseRequests, loseAnswers int }
+type faults struct {
+	refuse, loseRequests, loseAnswers int
+
+	delay time.Duration // of every answer
+}
 
 // A pause is one caller of Pause that has not resumed.
 type pause struct{ _ byte }
@@ -194,6 +198,35 @@ func (r *Registry) LoseAnswers() (heal func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.inject(&r.link.faults.loseAnswers, &r.link.epoch)
+}
+
+// Delay lets every answer and watch event reach this client d later, until heal, which is
+// idempotent.
+func (r *Registry) Delay(d time.Duration) (heal func()) {
+	s := r.link.server
+	add := func(d time.Duration) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.link.faults.delay += d
+	}
+	add(d)
+	return sync.OnceFunc(func() { add(-d) })
+}
+
+// Deny makes the server refuse everybody what concerns path or a node below it, until
+// allow, which is idempotent: reads, operations, watch targets.
+func (s *Server) Deny(path string) (allow func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tree.denied[path]++
+	s.targets.recheck(s.tree.refuses)
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.tree.denied[path]--; s.tree.denied[path] == 0 {
+			delete(s.tree.denied, path)
+		}
+	})
 }
 
 // Hits counts the requests, answers, events and connections of this client that

@@ -139,6 +139,9 @@ func (s *session) close(ctx context.Context, noWait bool) error {
 
 // endAtServer waits no longer than the session can live without heartbeats.
 func (s *session) endAtServer(ctx context.Context, noWait bool) error {
+	if s.life.endless {
+		return nil
+	}
 	if ctx.Err() != nil {
 		ctx, noWait = context.WithoutCancel(ctx), true
 	}

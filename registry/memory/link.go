@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 var (
@@ -94,7 +95,44 @@ func (l *link) call(ctx context.Context, r *request) (sent bool, err error) {
 	if l.connection() != connection {
 		return true, errBroken
 	}
-	return true, nil
+	return true, l.comeLate(ctx, r, connection)
+}
+
+// comeLate holds the answer back for as long as a fault says.
+func (l *link) comeLate(ctx context.Context, r *request, connection int) error {
+	if l.faults.delay == 0 || r.noWait {
+		return nil
+	}
+	l.hits++
+	timer := time.NewTimer(l.faults.delay)
+	defer timer.Stop()
+	l.server.mu.Unlock()
+	defer l.server.mu.Lock()
+	for {
+		changed := l.changed(connection)
+		if changed == nil {
+			return errBroken
+		}
+		select {
+		case <-timer.C:
+			return nil
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.ended:
+			return errBroken
+		}
+	}
+}
+
+// changed is what tells that a connection may have broken; nil: it has.
+func (l *link) changed(connection int) <-chan struct{} {
+	l.server.mu.Lock()
+	defer l.server.mu.Unlock()
+	if l.connection() != connection {
+		return nil
+	}
+	return l.server.changed
 }
 
 func (l *link) count(k kind) {

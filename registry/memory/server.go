@@ -49,6 +49,7 @@ type life struct {
 	id      string
 	number  int // in the order of opening
 	alive   bool
+	endless bool // of a store: nothing ends it here
 	expires time.Time
 	timer   *time.Timer
 	nodes   map[string]struct{} // paths of its ephemeral nodes
@@ -75,7 +76,7 @@ func NewServer(c Config) *Server {
 }
 
 // Registry returns a new client of the server. The caller closes it. It panics
-// when namespace is not one or more segments of a path.
+// when namespace is not one or more segments of a path, or is the reserved one.
 func (s *Server) Registry(namespace string) *Registry {
 	namespace = strings.Trim(namespace, "/")
 	if err := validNamespace(namespace); err != nil {

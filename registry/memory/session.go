@@ -76,6 +76,9 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 	return read(ctx, s, kindGet, func() ([]registry.Node, error) {
 		nodes := make([]registry.Node, len(paths))
 		for i, path := range paths {
+			if s.server.tree.refuses(path) {
+				return nil, fmt.Errorf("memory: get %s: %w", path, registry.ErrDenied)
+			}
 			nodes[i] = s.server.tree.read(path, s.life)
 		}
 		return nodes, nil
@@ -87,6 +90,9 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 		return nil, err
 	}
 	return read(ctx, s, kindChildren, func() ([]string, error) {
+		if s.server.tree.refuses(path) {
+			return nil, fmt.Errorf("memory: children of %s: %w", path, registry.ErrDenied)
+		}
 		names, ok := s.server.tree.list(path)
 		if !ok {
 			return nil, fmt.Errorf("memory: children of %s: %w", path, registry.ErrNotFound)

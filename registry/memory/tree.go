@@ -24,10 +24,11 @@ type node struct {
 type tree struct {
 	nodes    map[string]*node
 	revision registry.Revision
+	denied   map[string]int // paths that nobody may touch, nor what is below
 }
 
 func newTree() tree {
-	return tree{nodes: map[string]*node{"/": {path: "/", created: 1, modified: 1}}, revision: 1}
+	return tree{denied: map[string]int{}, nodes: map[string]*node{"/": {path: "/", created: 1, modified: 1}}, revision: 1}
 }
 
 // A change is one applied operation, with what is needed to take it back.
@@ -84,7 +85,20 @@ func (t *tree) commit(l *life, ops []registry.Op) (registry.Revision, []change, 
 	return t.revision, done, nil
 }
 
+// refuses says whether nobody may touch path.
+func (t *tree) refuses(path string) bool {
+	for denied := range t.denied {
+		if path == denied || denied == "/" || strings.HasPrefix(path, denied+"/") {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *tree) apply(l *life, op registry.Op) (change, error) {
+	if t.refuses(op.Path) {
+		return change{}, registry.ErrDenied
+	}
 	n, exists := t.nodes[op.Path]
 	switch op.Kind {
 	case registry.OpCreate, registry.OpCreateEphemeral:

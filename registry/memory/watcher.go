@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -92,6 +93,11 @@ func (w *watcher) Remove(path string, scope registry.Scope) {
 	if !ok {
 		return
 	}
+	w.remove(t)
+}
+
+// remove ends a target; what it has in the queue becomes void.
+func (w *watcher) remove(t *target) {
 	delete(w.targets, t.targetKey)
 	w.session.server.targets.remove(t)
 	t.removed = true
@@ -118,6 +124,9 @@ func (w *watcher) compact() {
 func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
 	for {
 		events, changed, err := w.take(ctx)
+		if err == nil && len(events) > 0 {
+			w.comeLate(ctx)
+		}
 		if err != nil || len(events) > 0 {
 			return events, err
 		}
@@ -128,6 +137,28 @@ func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
 		case <-w.session.done:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// comeLate holds events back for as long as a fault says.
+func (w *watcher) comeLate(ctx context.Context) {
+	link := w.session.link
+	link.server.mu.Lock()
+	late := link.faults.delay
+	if late > 0 {
+		link.hits++
+	}
+	link.server.mu.Unlock()
+	if late == 0 {
+		return
+	}
+	timer := time.NewTimer(late)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.closed:
+	case <-w.session.done:
+	case <-ctx.Done():
 	}
 }
 
@@ -178,6 +209,11 @@ func (w *watcher) take(ctx context.Context) ([]registry.Event, <-chan struct{}, 
 	if link.refuses() || link.losesAnswers() || len(s.paused) > 0 {
 		return nil, s.changed, nil
 	}
+	if len(s.tree.denied) > 0 {
+		if err := w.dropDenied(); err != nil {
+			return nil, nil, err
+		}
+	}
 	var events []registry.Event
 	var later []entry
 	for _, e := range w.queue {
@@ -193,6 +229,19 @@ func (w *watcher) take(ctx context.Context) ([]registry.Event, <-chan struct{}, 
 	}
 	w.queue, w.void = later, 0
 	return events, s.changed, nil
+}
+
+// dropDenied removes one target that is refused and has something to deliver.
+func (w *watcher) dropDenied() error {
+	for _, e := range w.queue {
+		if t := e.target; !t.removed && w.session.server.tree.refuses(t.path) {
+			w.remove(t)
+			w.push(entry{target: t}) // void; it lets the next call look again
+			w.void++
+			return fmt.Errorf("memory: watch %s: %w", t.path, registry.ErrDenied)
+		}
+	}
+	return nil
 }
 
 // present appends the present state of t and Synced.
@@ -247,6 +296,17 @@ func (t *target) changed(path string, existed bool) {
 	}
 	t.queued[path] = struct{}{}
 	t.watcher.push(entry{target: t, path: path, existed: existed})
+}
+
+// recheck lets the watchers of what is refused now find out.
+func (ts targets) recheck(refused func(path string) bool) {
+	for key, same := range ts {
+		if refused(key.path) {
+			for _, t := range same {
+				t.changed(key.path, true)
+			}
+		}
+	}
 }
 
 func (ts targets) add(t *target) {

@@ -3,6 +3,7 @@ package polled
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -17,6 +18,8 @@ const (
 	longestPoll = 500 * time.Millisecond
 	// defaultInFlight is Config.MaxInFlight where it is zero.
 	defaultInFlight = 16
+	// reserved is the namespace below which Elasticron keeps its own state.
+	reserved = "elasticron"
 	// pollsInTimeout: some heartbeats in a row may be lost, and the session lives.
 	pollsInTimeout = 4
 )
@@ -35,7 +38,8 @@ type Config struct {
 	SessionTimeout time.Duration
 	// Poll is how often a session sends a heartbeat, which is also how late it sees
 	// what others wrote. At most a quarter of SessionTimeout; zero is that, or half
-	// a second where that is less.
+	// a second where that is less. While a Bell is heard, heartbeats are sent every
+	// quarter of SessionTimeout, and what others write is seen at once.
 	Poll time.Duration
 	// Limits are what one commit of the store may hold. Zero is
 	// registry.PortableLimits, and no field may be less than there.
@@ -44,6 +48,9 @@ type Config struct {
 	// is more waits for its turn, in order. Heartbeats do not wait, and behind the
 	// store, in a pool of connections, they meet no more than these. Zero is 16.
 	MaxInFlight int
+	// Warnings are what an Opener has found that is wrong and stops nothing yet: what it is,
+	// and what to do. A scheduler tells them when it starts.
+	Warnings []string
 }
 
 // Validate says what is wrong and how to mend it; the error wraps
@@ -57,6 +64,8 @@ func (c Config) Validate() error {
 		problem = "Name is empty: give the adapter's, as \"sqlite\""
 	case c.Namespace == "" || registry.ValidatePath("/"+c.Namespace) != nil:
 		problem = fmt.Sprintf("Namespace is %q: want a path without slashes at its ends, as \"shop\" or \"team/shop\"", c.Namespace)
+	case c.Namespace == reserved || strings.HasPrefix(c.Namespace, reserved+"/"):
+		problem = fmt.Sprintf("Namespace is %q, which is reserved for Elasticron's own state: choose another name", c.Namespace)
 	case c.SessionTimeout < shortestTimeout:
 		problem = fmt.Sprintf("SessionTimeout is %v: want at least %v, or 0 for %v", c.SessionTimeout, shortestTimeout, defaultTimeout)
 	case c.Poll < 0 || c.Poll > c.SessionTimeout/pollsInTimeout:

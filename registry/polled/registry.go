@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/tool"
 )
 
 // A client is a registry on a Store.
@@ -22,6 +23,8 @@ type client struct {
 	cancel context.CancelFunc
 	closed func() error
 	turns  chan struct{} // one for each read and commit in flight
+	ear    ear
+	tasks  sync.WaitGroup // follows a Bell
 
 	mu       sync.Mutex
 	sessions map[*session]struct{} // not closed yet
@@ -41,10 +44,16 @@ func New(store Store, cfg Config) (registry.Registry, error) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.closed = sync.OnceValue(c.close)
 	join(c)
+	if bell, rings := store.(Bell); rings {
+		c.tasks.Go(func() { c.listen(bell) })
+	}
 	return c, nil
 }
 
 func (c *client) Namespace() string { return c.Config.Namespace }
+
+// Warnings returns those of Config.
+func (c *client) Warnings() []string { return slices.Clone(c.Config.Warnings) }
 
 func (c *client) Open(ctx context.Context) (registry.Session, error) {
 	ctx, cancel := both(ctx, c.ctx)
@@ -80,6 +89,23 @@ func (c *client) begin(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
+// OpenStore asks the store nothing: it is a session that has no row.
+func (c *client) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return nil, c.wrap("open store", registry.ErrClosed)
+	}
+	s := newSession(c)
+	s.id = NoSession
+	c.sessions[s] = struct{}{}
+	s.spawn(s.lookAround)
+	return tool.One(c.Name, s), nil
+}
+
 func (c *client) Close() error { return c.closed() }
 
 func (c *client) close() error {
@@ -94,6 +120,7 @@ func (c *client) close() error {
 	c.mu.Unlock()
 	closing.Wait()
 	part(c)
+	c.tasks.Wait()
 	return c.store.Close()
 }
 

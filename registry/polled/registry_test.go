@@ -20,6 +20,7 @@ func TestABadConfigIsRefused(t *testing.T) {
 	for says, spoil := range map[string]func(*polled.Config){
 		"polled: invalid request: polled.Config.Name is empty: give the adapter's, as \"sqlite\"":                        func(c *polled.Config) { c.Name = "" },
 		"ram: invalid request: polled.Config.Namespace is \"\": want a path without slashes at its ends":                 func(c *polled.Config) { c.Namespace = "" },
+		"ram: invalid request: polled.Config.Namespace is \"elasticron/a\", which is reserved":                           func(c *polled.Config) { c.Namespace = "elasticron/a" },
 		"ram: invalid request: polled.Config.Namespace is \"shop/\": want":                                               func(c *polled.Config) { c.Namespace = "shop/" },
 		"ram: invalid request: polled.Config.SessionTimeout is -1s: want at least 100ms, or 0 for 10s":                   func(c *polled.Config) { c.SessionTimeout = -time.Second },
 		"ram: invalid request: polled.Config.SessionTimeout is 10ms: want at least 100ms":                                func(c *polled.Config) { c.SessionTimeout = 10 * time.Millisecond },

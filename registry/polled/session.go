@@ -82,25 +82,58 @@ func (s *session) acknowledged(sent time.Time) {
 
 // keepAlive sends heartbeats, and ends the sessions of others that send none.
 func (s *session) keepAlive(ctx context.Context) {
-	tick := time.NewTicker(s.client.Poll)
-	defer tick.Stop()
+	timer := time.NewTimer(s.client.Poll)
+	defer timer.Stop()
 	var seen registry.Revision
 	others := sightings{}
 	for {
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-ctx.Done():
 			return
 		}
+		began := time.Now()
 		attempt, cancel := s.client.attempt(ctx)
-		if rev, err := s.beat(attempt); err == nil && rev != seen {
-			seen = rev
+		rev, err := s.beat(attempt)
+		if err == nil && !s.client.ear.knows(rev, s.client.Poll) && rev != seen {
 			s.wakeAll() // somebody wrote something
+		}
+		if err == nil {
+			seen = rev
 		}
 		if attempt.Err() == nil {
 			others = s.expire(attempt, others)
 		}
 		cancel()
+		timer.Reset(time.Until(began.Add(s.pause(err, others))))
+	}
+}
+
+// pause is how long after a heartbeat with this outcome the next one is due. Where a bell tells what
+// others write, it is rare, unless one was not answered or another session may have ended.
+func (s *session) pause(err error, others sightings) time.Duration {
+	if err != nil || !s.client.ear.hearing() {
+		return s.client.Poll
+	}
+	pause := s.client.SessionTimeout / pollsInTimeout
+	for _, seen := range others {
+		pause = min(pause, max(time.Until(seen.since.Add(seen.Timeout)), s.client.Poll/pollsInTimeout))
+	}
+	return pause
+}
+
+// lookAround does for watchers what heartbeats do: what others wrote is seen a poll later.
+func (s *session) lookAround(ctx context.Context) {
+	timer := time.NewTimer(s.client.Poll)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			s.wakeAll()
+			timer.Reset(s.pause(nil, nil))
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -146,7 +179,9 @@ func (s *session) wakeAll() {
 func (s *session) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.mu.Lock() // from here on spawn starts nothing
-		s.silence.Stop()
+		if s.silence != nil {
+			s.silence.Stop()
+		}
 		s.end(errEnded)
 		s.mu.Unlock()
 		s.tasks.Wait()
@@ -159,6 +194,9 @@ func (s *session) Close(ctx context.Context) error {
 // remove ends the session at the store. It tries for as long as ctx, and the
 // session, could last; for a moment also when ctx had ended before.
 func (s *session) remove(ctx context.Context) error {
+	if s.id == NoSession {
+		return nil
+	}
 	wait := s.client.SessionTimeout
 	if ctx.Err() != nil {
 		ctx, wait = context.WithoutCancel(ctx), wait/20

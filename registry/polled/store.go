@@ -44,8 +44,8 @@ type Store interface {
 	Read(ctx context.Context, paths, dirs []string) ([]Node, error)
 
 	// Commit applies ops in their order, all or none, in one step that also finds
-	// the session alive, and returns the revision of that step: it is higher than
-	// all before, and the Modified of every node that was written. Operations and
+	// the session alive, unless it is NoSession, and returns the revision of that step:
+	// it is higher than all before, and the Modified of every node that was written. Operations and
 	// reasons are those of registry.Store.Commit; ops are valid already.
 	//
 	// A *registry.CommitError says which operation could not be applied, by its
@@ -77,6 +77,10 @@ type Session struct {
 	// Timeout is what Begin was given.
 	Timeout time.Duration
 }
+
+// NoSession is who commits for a registry.StoreCloser. It has no row, is always alive, and
+// makes nothing ephemeral.
+const NoSession = ""
 
 // AnyBeat ends a session wherever its counter stands.
 const AnyBeat int64 = -1

@@ -76,7 +76,7 @@ func (s *session) read(ctx context.Context, paths, dirs []string) (map[string]re
 	}
 	nodes := make(map[string]registry.Node, len(found))
 	for _, n := range found {
-		n.Ephemeral, n.Owned = n.Owner != "", n.Owner == s.id
+		n.Ephemeral, n.Owned = n.Owner != "", n.Owner != "" && n.Owner == s.id
 		nodes[n.Path] = n.Node
 	}
 	return nodes, nil
@@ -98,6 +98,7 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 	if err != nil {
 		return 0, s.outcome(ctx, ops, err)
 	}
+	s.client.ear.committed(rev)
 	return rev, nil
 }
 
@@ -122,7 +123,9 @@ func (s *session) outcome(ctx context.Context, ops []registry.Op, err error) err
 	refused, isRefused := errors.AsType[*registry.CommitError](err)
 	switch {
 	case isRefused && refused.Index >= 0 && refused.Index < len(ops):
-		return &registry.CommitError{Index: refused.Index, Op: ops[refused.Index], Err: refused.Err}
+		op := ops[refused.Index]
+		op.Value = slices.Clone(op.Value) // the caller's own may change
+		return &registry.CommitError{Index: refused.Index, Op: op, Err: refused.Err}
 	case errors.Is(err, registry.ErrSessionLost):
 		s.end(errExpired)
 		return s.Err()

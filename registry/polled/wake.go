@@ -58,15 +58,24 @@ func (c *client) audience() iter.Seq[*watcher] {
 	}
 }
 
+// targets returns what a write of these paths touches.
+func targets(paths iter.Seq[string]) (touched []target) {
+	for p := range paths {
+		touched = append(touched, target{p, registry.Self}, target{path.Dir(p), registry.Children})
+	}
+	return touched
+}
+
 // wake makes those look who follow what a commit wrote. That is only a hint: what
 // they tell comes from reads.
 func (c *client) wake(ops []registry.Op) {
-	var touched []target
-	for _, op := range ops {
-		if op.Kind != registry.OpCheck {
-			touched = append(touched, target{op.Path, registry.Self}, target{path.Dir(op.Path), registry.Children})
+	touched := targets(func(yield func(string) bool) {
+		for _, op := range ops {
+			if op.Kind != registry.OpCheck && !yield(op.Path) {
+				return
+			}
 		}
-	}
+	})
 	for w := range c.audience() {
 		w.doubt(touched...)
 	}

@@ -55,7 +55,7 @@ func (w *watcher) Add(path string, scope registry.Scope) error {
 		return err
 	}
 	w.targets[t] = &picture{told: map[string]registry.Revision{}}
-	w.suspect(t)
+	w.mark(t)
 	return nil
 }
 
@@ -97,17 +97,17 @@ func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
 func (w *watcher) doubt(targets ...target) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.suspect(targets...)
+	w.mark(targets...)
 }
 
 func (w *watcher) doubtAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.suspect(slices.Collect(maps.Keys(w.targets))...)
+	w.mark(slices.Collect(maps.Keys(w.targets))...)
 }
 
-// suspect is doubt for who holds mu.
-func (w *watcher) suspect(targets ...target) {
+// mark is doubt for who holds mu.
+func (w *watcher) mark(targets ...target) {
 	for _, t := range targets {
 		if p := w.targets[t]; p != nil {
 			w.stale[t] = p
@@ -157,7 +157,7 @@ func (w *watcher) look(ctx context.Context) ([]registry.Event, error) {
 // apart; the next call looks at others again.
 func (w *watcher) failed(asked map[target]*picture, err error) {
 	if !errors.Is(err, registry.ErrDenied) {
-		w.suspect(slices.Collect(maps.Keys(asked))...)
+		w.mark(slices.Collect(maps.Keys(asked))...)
 		return
 	}
 	for t, p := range asked {

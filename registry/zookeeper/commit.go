@@ -28,18 +28,18 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 			return 0, fmt.Errorf("zookeeper: %w: operation %d: %s belongs to ZooKeeper itself", registry.ErrInvalid, i, op.Path)
 		}
 	}
-	if err := s.alive(ctx); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return 0, err
 	}
 	requests := make([]any, len(ops))
 	for i, op := range ops {
 		requests[i] = s.request(op)
 	}
-	results, err := s.link.Multi(ctx, requests...)
-	if err == nil {
-		return revision(results), nil
+	w, err := s.link.Multi(ctx, requests...)
+	if err != nil {
+		return 0, s.refusal(ops, w.Results, err)
 	}
-	return 0, s.refusal(ops, results, err)
+	return registry.Revision(w.Zxid), nil
 }
 
 // request is an operation as ZooKeeper knows it.
@@ -66,24 +66,9 @@ func version(v registry.Version) int32 {
 	return int32(v) //nolint:gosec // Validate has seen that it is not less than -1
 }
 
-// data keeps an empty value from being sent as none at all, which Java's clients
-// would have to read as null.
-func data(value []byte) []byte {
-	if value == nil {
-		return []byte{}
-	}
-	return value
-}
-
-// revision is the transaction's number, which only a Set brings back.
-func revision(results []zk.MultiResponse) registry.Revision {
-	for _, r := range results {
-		if r.Stat != nil {
-			return registry.Revision(r.Stat.Mzxid)
-		}
-	}
-	return 0
-}
+// data copies a value, whose owner may go before it is sent. An empty one would
+// otherwise be sent as none at all, which Java's clients would have to read as null.
+func data(value []byte) []byte { return append([]byte{}, value...) }
 
 // refusal says why a commit failed. The first result with an error is the
 // operation's; those that follow only say that the commit had failed by then.

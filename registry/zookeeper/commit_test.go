@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
 // A multiLink answers every multi alike, and remembers the last.
@@ -22,9 +23,9 @@ type multiLink struct {
 	err     error
 }
 
-func (l *multiLink) Multi(_ context.Context, ops ...any) ([]zk.MultiResponse, error) {
+func (l *multiLink) Multi(_ context.Context, ops ...any) (link.Written, error) {
 	l.sent = ops
-	return l.results, l.err
+	return link.Written{Results: l.results, Zxid: 42}, l.err
 }
 
 func answering(t *testing.T, cfg Config, results []zk.MultiResponse, err error) (*session, *multiLink) {
@@ -50,7 +51,7 @@ func TestCommitRequests(t *testing.T) {
 		"Login": {Config{Username: "eva", Password: "s3cret"}, "", auth},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := answering(t, tc.cfg, []zk.MultiResponse{{}, {Stat: &zk.Stat{Mzxid: 42}}, {}, {}, {}}, nil)
+			s, l := answering(t, tc.cfg, make([]zk.MultiResponse, 5), nil)
 			rev, err := s.Commit(t.Context(), registry.Check("/a", registry.AnyVersion), registry.Set("/b", nil, 3),
 				registry.Delete("/c", 0), registry.Create("/d", nil), registry.CreateEphemeral("/e", []byte("x")))
 			require.NoError(t, err)
@@ -69,25 +70,20 @@ func TestCommitRequests(t *testing.T) {
 // The refusal of a single operation is the commit's.
 func TestCommitOfOne(t *testing.T) {
 	for _, tc := range []struct {
-		op       registry.Op
-		sent     any
-		revision registry.Revision
-		err      error
-		want     error
+		op   registry.Op
+		sent any
+		err  error
+		want error
 	}{
-		{registry.Create("/d", nil), &zk.CreateRequest{Path: "/d", Data: []byte{}, Acl: zk.WorldACL(31)}, 0, zk.ErrNoNode, registry.ErrNoParent},
-		{registry.CreateEphemeral("/d", nil), &zk.CreateRequest{Path: "/d", Data: []byte{}, Acl: zk.WorldACL(31), Flags: zk.FlagEphemeral}, 0, zk.ErrNodeExists, registry.ErrExists},
-		{registry.Set("/d", []byte("x"), 7), &zk.SetDataRequest{Path: "/d", Data: []byte("x"), Version: 7}, 42, zk.ErrNoNode, registry.ErrNotFound},
-		{registry.Delete("/d", registry.AnyVersion), &zk.DeleteRequest{Path: "/d", Version: -1}, 0, zk.ErrNotEmpty, registry.ErrNotEmpty},
+		{registry.Create("/d", nil), &zk.CreateRequest{Path: "/d", Data: []byte{}, Acl: zk.WorldACL(31)}, zk.ErrNoNode, registry.ErrNoParent},
+		{registry.CreateEphemeral("/d", nil), &zk.CreateRequest{Path: "/d", Data: []byte{}, Acl: zk.WorldACL(31), Flags: zk.FlagEphemeral}, zk.ErrNodeExists, registry.ErrExists},
+		{registry.Set("/d", []byte("x"), 7), &zk.SetDataRequest{Path: "/d", Data: []byte("x"), Version: 7}, zk.ErrNoNode, registry.ErrNotFound},
+		{registry.Delete("/d", registry.AnyVersion), &zk.DeleteRequest{Path: "/d", Version: -1}, zk.ErrNotEmpty, registry.ErrNotEmpty},
 	} {
-		result := zk.MultiResponse{}
-		if tc.revision != 0 {
-			result.Stat = &zk.Stat{Mzxid: int64(tc.revision)}
-		}
-		s, l := answering(t, Config{}, []zk.MultiResponse{result}, nil)
+		s, l := answering(t, Config{}, []zk.MultiResponse{{}}, nil)
 		rev, err := s.Commit(t.Context(), tc.op)
 		require.NoError(t, err)
-		require.Equal(t, tc.revision, rev)
+		require.Equal(t, registry.Revision(42), rev, "whatever the operation")
 		require.Empty(t, cmp.Diff([]any{tc.sent}, l.sent))
 		l.results, l.err = []zk.MultiResponse{{Error: tc.err}}, tc.err
 		_, err = s.Commit(t.Context(), tc.op)
@@ -98,11 +94,15 @@ func TestCommitOfOne(t *testing.T) {
 	}
 }
 
-func TestRevisionIsUnknownWithoutASet(t *testing.T) {
-	s, _ := answering(t, Config{}, []zk.MultiResponse{{}}, nil)
-	rev, err := s.Commit(t.Context(), registry.Create("/d", nil))
-	require.NoError(t, err)
-	require.Zero(t, rev)
+// What is sent is the session's own: its caller may have left before.
+func TestCommitCopiesValues(t *testing.T) {
+	s, l := answering(t, Config{}, nil, registry.ErrUncertain)
+	value := []byte("x")
+	_, err := s.Commit(t.Context(), registry.Create("/d", value), registry.Set("/e", value, 0))
+	require.ErrorIs(t, err, registry.ErrUncertain)
+	value[0] = 'y'
+	require.Equal(t, "x", string(l.sent[0].(*zk.CreateRequest).Data))
+	require.Equal(t, "x", string(l.sent[1].(*zk.SetDataRequest).Data))
 }
 
 // A version is never truncated: 2³² would be 0, and 2³²-1 would match any.
@@ -204,7 +204,7 @@ func TestNodeOfAStat(t *testing.T) {
 		want := registry.Node{Path: "/a", Value: []byte("x"), Version: 2, Created: 3, Modified: 5, Ephemeral: tc.ephemeral, Owned: tc.owned}
 		require.Equal(t, want, s.node("/a", []byte("x"), stat), name)
 	}
-	require.Equal(t, "7", s.ID())
+	require.EqualValues(t, 7, s.number)
 }
 
 func TestSyncAsksAgain(t *testing.T) {

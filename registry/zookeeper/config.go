@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ type Config struct {
 
 	// SessionTimeout is how long a session outlives its last heartbeat, 6 s when
 	// zero. A server grants between 2 and 20 of its ticks unless it is told
-	// otherwise, whatever is asked for.
+	// otherwise, whatever is asked for. 500 ms to 10 min may be asked for.
 	SessionTimeout time.Duration
 
 	// Username and Password log in with the scheme "digest". Every node that is
@@ -84,11 +85,11 @@ func (c Config) complete() (Config, error) {
 	if err := c.check(); err != nil {
 		return c, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
 	}
-	c.SessionTimeout = orDefault(c.SessionTimeout, defaultSessionTimeout)
-	c.DialTimeout = orDefault(c.DialTimeout, defaultDialTimeout)
-	c.Limits.MaxOps = orDefault(c.Limits.MaxOps, defaultLimits.MaxOps)
-	c.Limits.MaxBytes = orDefault(c.Limits.MaxBytes, defaultLimits.MaxBytes)
-	c.Limits.MaxValue = orDefault(c.Limits.MaxValue, min(defaultLimits.MaxValue, c.Limits.MaxBytes))
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, defaultSessionTimeout)
+	c.DialTimeout = cmp.Or(c.DialTimeout, defaultDialTimeout)
+	c.Limits.MaxOps = cmp.Or(c.Limits.MaxOps, defaultLimits.MaxOps)
+	c.Limits.MaxBytes = cmp.Or(c.Limits.MaxBytes, defaultLimits.MaxBytes)
+	c.Limits.MaxValue = cmp.Or(c.Limits.MaxValue, min(defaultLimits.MaxValue, c.Limits.MaxBytes))
 	if c.Chroot == "/" {
 		c.Chroot = ""
 	}
@@ -105,8 +106,6 @@ func (c Config) check() error {
 	switch {
 	case len(c.Servers) == 0:
 		return errors.New("no servers; give the client addresses of the ensemble, for example 127.0.0.1:2181")
-	case c.SessionTimeout < 0, c.SessionTimeout > 0 && c.SessionTimeout < time.Millisecond:
-		return fmt.Errorf("session timeout %v is too short; give one second or more", c.SessionTimeout)
 	case c.DialTimeout < 0:
 		return fmt.Errorf("dial timeout %v is negative; give a positive duration", c.DialTimeout)
 	case c.Limits.MaxOps < 0, c.Limits.MaxBytes < 0, c.Limits.MaxValue < 0:
@@ -114,7 +113,7 @@ func (c Config) check() error {
 	case strings.Contains(c.Username, ":"):
 		return fmt.Errorf("username %q has a colon, which ends a name in ZooKeeper's digests", c.Username)
 	}
-	for _, err := range []error{c.checkChroot(), c.certificates().Check(), c.login().Check(passwordEnv)} {
+	for _, err := range []error{settings.SessionTimeout(c.SessionTimeout), c.checkChroot(), c.certificates().Check(), c.login().Check(passwordEnv)} {
 		if err != nil {
 			return err
 		}
@@ -182,12 +181,4 @@ func (c Config) digest() string {
 		return ""
 	}
 	return c.Username + ":" + c.Password
-}
-
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }

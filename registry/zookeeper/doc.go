@@ -39,16 +39,15 @@
 //
 // # Guarantees
 //
-// A commit is one request, a multi or its one operation itself, carried out at most
-// once. Commits that come while eight of the session are under way share the next
+// A commit is one request, a multi, carried out at most once. Commits that come while
+// eight of the session are under way share the next
 // multi, up to 512 operations or 64 KiB, and then have one revision; when one of them
 // is refused each is sent again alone, and the next 64 too. Sequential nodes, which
 // locks are made of, never share one: Created tells their holders apart.
 //
 // The limits of a commit are 500 operations, 768 KiB in all and 256 KiB in a value; a
-// request of a mebibyte would cost the connection. The revision is known when a Set is
-// among the operations, else 0 is returned. A version beyond 32 bits is sent as one
-// that no node has.
+// request of a mebibyte would cost the connection. The revision is the number of the
+// transaction. A version beyond 32 bits is sent as one that no node has.
 //
 // A session is one session of ZooKeeper on one connection at a time. After its end
 // nothing is sent for it any more. What a server answers by itself does not keep it
@@ -58,6 +57,9 @@
 // that the server granted, less a quarter; and that of the last answered write alone,
 // plus the timeout, less an eighth. Done is closed a twentieth of the timeout before it. A new
 // leader may let sessions live on for a timeout after the election.
+//
+// Close with a context that has ended makes one attempt to end the session at the
+// service, of a quarter of the timeout at most.
 //
 // Reads come from the server that the session is connected to, and are as new as
 // the session's own writes and events. Sync is a multi of one check: it passes a
@@ -103,9 +105,9 @@
 // up there is no order any more, for Curator neither: Lock then fails and says
 // so, until the directory is deleted while nobody needs it.
 //
-//	a free lock    1 create, 1 getChildren2, 2 getData (one arms a watch of the own node)
+//	a free lock    1 multi, 1 getChildren2, 2 getData (one arms a watch of the own node)
 //	a wait         1 getData more, and when it ends 1 getChildren2 and 1 getData
-//	a release      1 delete
+//	a release      1 multi
 //	TryLock        1 getChildren2 more; of a held lock 2 getChildren2 and 1 multi, and nothing else
 //
 // # Settings of the server

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
@@ -18,6 +19,8 @@ import (
 // events in the order of the changes, and answers that are handled late and in any
 // order, as those of a real connection are.
 type fakeLink struct {
+	*lifetime.Lifetime
+
 	notify func(link.Notification)
 	late   func(what string, served bool) time.Duration // before a read is served, and before its answer is handled
 	fails  func(path string) error                      // what a read of path answers instead
@@ -31,9 +34,6 @@ type fakeLink struct {
 	overlap  string         // the first that were two
 	disarmed []string
 	reads    int
-
-	done chan struct{}
-	once sync.Once
 }
 
 type fakeNode struct {
@@ -44,7 +44,7 @@ type fakeNode struct {
 func newFake() *fakeLink {
 	return &fakeLink{
 		zxid: 100, nodes: map[string]*fakeNode{"/": {}}, data: map[string]bool{}, children: map[string]bool{},
-		reading: map[string]int{}, done: make(chan struct{}),
+		reading: map[string]int{}, Lifetime: lifetime.New("fake"),
 		late: func(string, bool) time.Duration { return 0 }, fails: func(string) error { return nil },
 	}
 }
@@ -57,20 +57,11 @@ func live(f *fakeLink, cfg Config) *session {
 	return s
 }
 
-func (f *fakeLink) ID() int64             { return 7 }
-func (f *fakeLink) Deadline() time.Time   { return time.Time{} }
-func (f *fakeLink) Done() <-chan struct{} { return f.done }
-func (f *fakeLink) Err() error {
-	select {
-	case <-f.done:
-		return registry.ErrSessionLost
-	default:
-		return nil
-	}
-}
+func (f *fakeLink) Number() int64 { return 7 }
 
 func (f *fakeLink) Close(context.Context) error {
-	f.once.Do(func() { close(f.done) })
+	f.Lose(lifetime.ErrClosed)
+	f.Wait()
 	return nil
 }
 
@@ -177,8 +168,12 @@ func (f *fakeLink) Disarm(path string, children bool) {
 	f.disarmed = append(f.disarmed, kind+path)
 }
 
-func (f *fakeLink) Multi(context.Context, ...any) ([]zk.MultiResponse, error) {
-	return nil, registry.ErrUnavailable
+func (f *fakeLink) Multi(context.Context, ...any) (link.Written, error) {
+	return link.Written{}, registry.ErrUnavailable
+}
+
+func (f *fakeLink) MultiAlone(context.Context, ...any) (link.Written, <-chan struct{}, error) {
+	return link.Written{}, nil, registry.ErrUnavailable
 }
 
 // put creates or sets a node whose parent exists, and reports whether it could.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,20 +16,25 @@ import (
 
 // Lock queues up in dir as Curator's LeaderLatch does: the two exclude each other.
 func (s *session) Lock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, s, dir, value, false, s.spawn, latch.WithForm(curator{s}))
+	return latch.Acquire(ctx, s, dir, value, false, s.Spawn, latch.WithForm(&curator{s: s}))
 }
 
 // TryLock is Lock without waiting.
 func (s *session) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, s, dir, value, true, s.spawn, latch.WithForm(curator{s}))
+	return latch.Acquire(ctx, s, dir, value, true, s.Spawn, latch.WithForm(&curator{s: s}))
 }
 
 // curator is the form of Curator's LeaderLatch: a sequential node, to whose name
 // the service adds ten digits by which all contenders are sorted. Its prefix has an
 // id by which a node is found whose creation was not answered.
-type curator struct{ s *session }
+type curator struct {
+	s *session
 
-var _ latch.Form = curator{}
+	mu      sync.Mutex
+	unknown []<-chan struct{} // creates whose answer did not come, until they are settled
+}
+
+var _ latch.Form = (*curator)(nil)
 
 const (
 	marker = "latch-"
@@ -36,7 +42,7 @@ const (
 )
 
 // Join sends one create.
-func (c curator) Join(ctx context.Context, prefix string, value []byte) (string, error) {
+func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string, error) {
 	op := registry.CreateEphemeral(prefix+digits, value)
 	if err := c.s.reg.cfg.Limits.Validate([]registry.Op{op}); err != nil {
 		return "", fmt.Errorf("zookeeper: %w", err)
@@ -45,18 +51,21 @@ func (c curator) Join(ctx context.Context, prefix string, value []byte) (string,
 	if c.s.tree.reserves(prefix) {
 		return "", fmt.Errorf("zookeeper: %w: %s belongs to ZooKeeper itself", registry.ErrInvalid, prefix)
 	}
-	if err := c.s.alive(ctx); err != nil {
+	if err := c.s.Alive(ctx); err != nil {
 		return "", err
 	}
-	results, err := c.s.link.Multi(ctx, &zk.CreateRequest{
+	w, settled, err := c.s.link.MultiAlone(ctx, &zk.CreateRequest{
 		Path: c.s.tree.at(prefix), Data: data(value), Acl: c.s.reg.acl, Flags: zk.FlagEphemeral | zk.FlagSequence,
 	})
 	if err != nil {
-		return "", c.s.refusal([]registry.Op{op}, results, err)
+		c.mu.Lock()
+		c.unknown = append(c.unknown, settled)
+		c.mu.Unlock()
+		return "", c.s.refusal([]registry.Op{op}, w.Results, err)
 	}
-	path, ok := c.s.tree.path(results[0].String)
+	path, ok := c.s.tree.path(w.Results[0].String)
 	if !ok {
-		return "", fmt.Errorf("zookeeper: join: %w: the service has answered %q to %q", registry.ErrUncertain, results[0].String, prefix)
+		return "", fmt.Errorf("zookeeper: join: %w: the service has answered %q to %q", registry.ErrUncertain, w.Results[0].String, prefix)
 	}
 	return path, nil
 }
@@ -68,7 +77,7 @@ func (c curator) Join(ctx context.Context, prefix string, value []byte) (string,
 // life. Beyond the greatest the service gives out that one again and again, or
 // negative ones, and Curator sorts as text: then each contender may hold itself
 // for the first.
-func (c curator) Place(name string) (int64, bool, error) {
+func (c *curator) Place(name string) (int64, bool, error) {
 	i := strings.LastIndex(name, marker)
 	if i < 0 {
 		return 0, false, nil
@@ -87,8 +96,21 @@ func (c curator) Place(name string) (int64, bool, error) {
 	return place, true, nil
 }
 
-// Settle returns true: a create that was not answered went out on a connection of
-// the session, or never will. A Sync on the same connection comes after it; and when
-// the session goes on with another connection the service closes that one, and refuses what
-// arrives late from it, so what a quorum has not seen by the time of a Sync will never be.
-func (c curator) Settle(context.Context) bool { return true }
+// Settle waits until the client is done with the creates that were not answered. Each
+// went out on a connection of the session, or never will: a Sync on the same connection
+// comes after it; and when the session goes on with another connection the service closes
+// that one, and refuses what arrives late from it, so what a quorum has not seen by the
+// time of a Sync will never be.
+func (c *curator) Settle(ctx context.Context) bool {
+	c.mu.Lock()
+	unknown := c.unknown
+	c.mu.Unlock()
+	for _, settled := range unknown {
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}

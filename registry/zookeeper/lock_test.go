@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
 const id = "_c_8b1c9c3a-5d1e-4b52-9c0b-0f4b3e3f2a11-"
@@ -42,25 +43,27 @@ func TestPlace(t *testing.T) {
 // A createLink answers every create alike, and remembers the last.
 type createLink struct {
 	*fakeLink
+	settled chan struct{}
 
 	sent   *zk.CreateRequest
 	answer string
 	err    error
 }
 
-func (l *createLink) Multi(_ context.Context, requests ...any) ([]zk.MultiResponse, error) {
+func (l *createLink) MultiAlone(_ context.Context, requests ...any) (link.Written, <-chan struct{}, error) {
 	l.sent, _ = requests[0].(*zk.CreateRequest)
-	return []zk.MultiResponse{{String: l.answer, Error: l.err}}, l.err
+	return link.Written{Results: []zk.MultiResponse{{String: l.answer, Error: l.err}}}, l.settled, l.err
 }
 
-func creating(t *testing.T, cfg Config, answer string, err error) (curator, *createLink) {
+func creating(t *testing.T, cfg Config, answer string, err error) (*curator, *createLink) {
 	t.Helper()
 	s, _ := answering(t, cfg, nil, nil)
-	l := &createLink{fakeLink: newFake(), answer: answer, err: err}
+	l := &createLink{fakeLink: newFake(), answer: answer, err: err, settled: make(chan struct{})}
+	close(l.settled)
 	base := s.link
 	s.link = l
 	t.Cleanup(func() { s.link = base })
-	return curator{s}, l
+	return &curator{s: s}, l
 }
 
 func TestJoin(t *testing.T) {
@@ -97,6 +100,19 @@ func TestJoinFails(t *testing.T) {
 		require.Empty(t, path)
 		require.True(t, c.Settle(t.Context()))
 	}
+}
+
+// A create that is still with the client may come to be sent after a Sync.
+func TestSettleWaitsForTheClient(t *testing.T) {
+	c, l := creating(t, Config{}, "", registry.ErrUncertain)
+	l.settled = make(chan struct{})
+	_, err := c.Join(t.Context(), "/a/"+id+"latch-", nil)
+	require.ErrorIs(t, err, registry.ErrUncertain)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.False(t, c.Settle(ended))
+	close(l.settled)
+	require.True(t, c.Settle(t.Context()))
 }
 
 func TestJoinInvalid(t *testing.T) {

@@ -23,12 +23,12 @@ func TestRequestsOfALock(t *testing.T) {
 	client.ResetRequests()
 	lock, err := s.Lock(ctx, "/dir", nil)
 	require.NoError(t, err)
-	waitFor(t, client, map[string]int{create: 1, list: 1, get: 2}) // one to watch it
+	waitFor(t, client, map[string]int{multi: 1, list: 1, get: 2}) // one to watch it
 	require.NoError(t, lock.Release(ctx))
-	m.costs("a release", map[string]int{remove: 1})
+	m.costs("a release", map[string]int{multi: 1})
 	lock, err = s.TryLock(ctx, "/dir", nil)
 	require.NoError(t, err)
-	waitFor(t, client, map[string]int{create: 1, list: 2, get: 2})
+	waitFor(t, client, map[string]int{multi: 1, list: 2, get: 2})
 	_, err = s.TryLock(ctx, "/dir", nil)
 	require.ErrorIs(t, err, registry.ErrHeld)
 	m.costs("a held lock", map[string]int{list: 2, multi: 1})
@@ -41,14 +41,14 @@ func TestRequestsOfALock(t *testing.T) {
 		}
 		close(waits)
 	}()
-	waitFor(t, client, map[string]int{create: 1, list: 1, get: 3}) // two to watch
+	waitFor(t, client, map[string]int{multi: 1, list: 1, get: 3}) // two to watch
 	require.NoError(t, lock.Release(ctx))
 	next := <-waits
 	require.NotNil(t, next)
 	require.NoError(t, next.Release(ctx))
 	sent := client.Requests()
 	require.Zero(t, sent[exists], "a watch that never fires is left behind at the service")
-	require.Equal(t, 2, sent[remove])
+	require.Equal(t, 2, sent[multi])
 	require.Equal(t, 1, sent[list])
 	require.LessOrEqual(t, sent[get], 2, "one more when the end met the answer that was to be watched")
 }

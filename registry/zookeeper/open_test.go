@@ -71,6 +71,27 @@ func TestOpenSessionWaits(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
+// A process that is told to end closes its session with a context that has ended.
+func TestCloseWithAnEndedContext(t *testing.T) {
+	reg, client := connect(t, testbed.SharedZooKeeper(t))
+	other, s := session(t, reg), session(t, reg)
+	commit(t, s, registry.CreateEphemeral("/"+t.Name(), nil))
+	ended, end := context.WithCancel(context.Background())
+	end()
+	require.NoError(t, s.Close(ended))
+	ctx := within(t, 10*time.Second)
+	require.NoError(t, other.Sync(ctx))
+	nodes, err := other.Get(ctx, "/"+t.Name())
+	require.NoError(t, err)
+	require.False(t, nodes[0].Exists())
+
+	s = session(t, reg)
+	defer client.Hold()()
+	start := time.Now()
+	require.ErrorIs(t, s.Close(ended), registry.ErrUnavailable)
+	require.Less(t, time.Since(start), sessionTimeout, "one attempt, of a quarter of the timeout")
+}
+
 // Close does not wait for a service that is gone.
 func TestRegistryCloseIsQuick(t *testing.T) {
 	bed := testbed.SharedZooKeeper(t)

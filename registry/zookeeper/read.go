@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // maxReads is how many requests of one call are under way at once.
@@ -23,7 +24,7 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 	if err := validate(paths...); err != nil {
 		return nil, fmt.Errorf("zookeeper: get: %w", err)
 	}
-	if err := s.alive(ctx); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
 	nodes := make([]registry.Node, len(paths))
@@ -89,7 +90,7 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 	if err := validate(path); err != nil {
 		return nil, fmt.Errorf("zookeeper: children: %w", err)
 	}
-	if err := s.alive(ctx); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
 	names, _, err := s.link.Children(ctx, s.tree.at(path), false)
@@ -108,7 +109,7 @@ const syncPause = 20 * time.Millisecond
 // sync does not, and what is read after it in this session is not older. That the
 // check is refused is as good an answer.
 func (s *session) Sync(ctx context.Context) error {
-	if err := s.alive(ctx); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return err
 	}
 	check := &zk.CheckVersionRequest{Path: s.tree.at("/"), Version: -1}
@@ -117,23 +118,12 @@ func (s *session) Sync(ctx context.Context) error {
 		switch {
 		case err == nil, denies(err), errors.Is(err, zk.ErrNoNode):
 			return nil
-		case s.link.Err() != nil:
-			return s.link.Err()
+		case s.Err() != nil:
+			return s.Err()
 		case ctx.Err() != nil:
 			return fmt.Errorf("zookeeper: sync: %w: %w", registry.ErrUnavailable, ctx.Err())
 		}
-		s.pause(ctx, syncPause)
-	}
-}
-
-// pause waits for d, unless ctx ends or the session is closed.
-func (s *session) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-s.link.Done():
+		wait.For(ctx, syncPause)
 	}
 }
 
@@ -149,6 +139,6 @@ func (s *session) node(path string, value []byte, stat *zk.Stat) registry.Node {
 	return registry.Node{
 		Path: path, Value: value, Version: registry.Version(stat.Version),
 		Created: registry.Revision(stat.Czxid), Modified: registry.Revision(stat.Mzxid),
-		Ephemeral: ephemeral, Owned: ephemeral && owner == s.id,
+		Ephemeral: ephemeral, Owned: ephemeral && owner == s.number,
 	}
 }

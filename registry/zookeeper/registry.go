@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
+	"github.com/elasticron/elasticron/registry/internal/tool"
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
@@ -23,9 +24,7 @@ type Registry struct {
 	cfg Config
 	acl []zk.ACL // of every node that is created
 
-	mu       sync.Mutex
-	closed   bool
-	sessions map[*session]struct{}
+	sessions lifetime.Open[*session]
 }
 
 var _ registry.Registry = (*Registry)(nil)
@@ -55,7 +54,7 @@ func newRegistry(cfg Config) *Registry {
 	if cfg.Username != "" {
 		acl = []zk.ACL{{Perms: zk.PermAll, Scheme: "auth", ID: ""}}
 	}
-	return &Registry{cfg: cfg, acl: acl, sessions: map[*session]struct{}{}}
+	return &Registry{cfg: cfg, acl: acl}
 }
 
 // probe tries what every user of the registry needs.
@@ -96,7 +95,6 @@ func (r *Registry) connect(ctx context.Context) (*session, error) {
 		TLS: r.cfg.TLS, Digest: r.cfg.digest(), Notify: s.tracker.notify, Log: r.cfg.Log,
 	})
 	if err != nil {
-		s.end()
 		return nil, err
 	}
 	s.begin(l)
@@ -108,23 +106,31 @@ func (r *Registry) Namespace() string { return r.cfg.Namespace }
 
 // Open connects and starts a session. See registry.Registry.
 func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
-	if r.isClosed() {
+	if r.sessions.Closed() {
 		return nil, errRegistryClosed
 	}
 	s, err := r.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	closed := r.closed
-	if !closed {
-		r.sessions[s] = struct{}{}
-	}
-	r.mu.Unlock()
-	if closed {
+	if !r.sessions.Add(s) {
 		return nil, errors.Join(errRegistryClosed, s.Close(ctx))
 	}
 	return s, nil
+}
+
+// OpenStore opens no session before the first call. See registry.Registry.
+func (r *Registry) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if r.sessions.Closed() {
+		return nil, errRegistryClosed
+	}
+	c := &connection{reg: r}
+	return tool.New(tool.Config{
+		Name: "zookeeper", Limits: r.cfg.Limits, Current: c.store, Closed: r.sessions.Closed, Close: c.close,
+	}), nil
 }
 
 var errRegistryClosed = fmt.Errorf("zookeeper: %w", registry.ErrClosed)
@@ -132,33 +138,6 @@ var errRegistryClosed = fmt.Errorf("zookeeper: %w", registry.ErrClosed)
 // Close ends the sessions that are still open, waiting at most half a second
 // for the service. It is idempotent.
 func (r *Registry) Close() error {
-	r.mu.Lock()
-	r.closed = true
-	open := make([]*session, 0, len(r.sessions))
-	for s := range r.sessions {
-		open = append(open, s)
-	}
-	r.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, s := range open {
-		// A service that cannot be reached ends them by expiry.
-		wg.Go(func() { _ = s.Close(ctx) })
-	}
-	wg.Wait()
+	r.sessions.Close(farewell)
 	return nil
-}
-
-func (r *Registry) isClosed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.closed
-}
-
-func (r *Registry) forget(s *session) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sessions, s)
 }

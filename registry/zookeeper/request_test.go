@@ -15,9 +15,6 @@ import (
 
 const (
 	multi  = "multi"
-	create = "create" // a commit of one operation is sent as such
-	set    = "setData"
-	remove = "delete"
 	get    = "getData"
 	exists = "exists"
 	list   = "getChildren2"
@@ -54,7 +51,7 @@ func TestRequestsOfEachCall(t *testing.T) {
 	m.client.ResetRequests()
 	s := session(t, reg)
 	opened := client.Requests()
-	for _, op := range []string{multi, get, exists, list, create} {
+	for _, op := range []string{multi, get, exists, list} {
 		require.Zero(t, opened[op], "opening a session: %v", opened)
 	}
 	ctx := within(t, 30*time.Second)
@@ -79,7 +76,7 @@ func TestRequestsOfEachCall(t *testing.T) {
 	require.NoError(t, s.Sync(ctx))
 	m.costs("Sync", map[string]int{multi: 1})
 	commit(t, s, registry.Set("/a/b", nil, 0))
-	m.costs("a Set alone", map[string]int{set: 1})
+	m.costs("a Set alone", map[string]int{multi: 1})
 	require.NoError(t, s.Close(ctx))
 	require.Zero(t, client.Requests()[multi])
 }
@@ -121,18 +118,18 @@ func TestRequestsOfAWatch(t *testing.T) {
 	commit(t, writer, registry.Set("/d/a", []byte("1"), 0))
 	f.Until(10*time.Second, "a change", both("/d/a", "1"))
 	second.Until(10*time.Second, "a change", func() bool { return string(second.Nodes["/d/a"].Value) == "1" })
-	m.costs("a change of a child, seen by two", map[string]int{set: 1, get: 1})
+	m.costs("a change of a child, seen by two", map[string]int{multi: 1, get: 1})
 	commit(t, writer, registry.Create("/d/c", []byte("1")))
 	f.Until(10*time.Second, "a new child", both("/d/c", "1"))
-	m.costs("a new child", map[string]int{create: 1, list: 1, get: 1})
+	m.costs("a new child", map[string]int{multi: 1, list: 1, get: 1})
 	commit(t, writer, registry.Delete("/d/c", 0))
 	f.Until(10*time.Second, "a child less", func() bool { return !f.Nodes["/d/c"].Exists() })
-	waitFor(t, client, map[string]int{remove: 1, list: 1})
+	waitFor(t, client, map[string]int{multi: 1, list: 1})
 	commit(t, writer, registry.Create("/none", []byte("1")))
 	f.Until(10*time.Second, "a creation", both("/none", "1"))
-	m.costs("a node that was absent", map[string]int{create: 1, get: 1})
+	m.costs("a node that was absent", map[string]int{multi: 1, get: 1})
 	commit(t, writer, registry.Create("/nowhere", nil))
-	waitFor(t, client, map[string]int{create: 1, list: 1, exists: 1})
+	waitFor(t, client, map[string]int{multi: 1, list: 1, exists: 1})
 
 	require.NoError(t, second.Watcher.Close())
 	f.Watcher.Remove("/none", registry.Self)

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // retryPause is the pause after a read that the service answered with an error
@@ -59,13 +60,13 @@ func (tr *tracker) ask(q question) answer {
 		tr.s.link.Disarm(tr.s.tree.at(q.path), !q.data)
 	}
 	if a.err != nil && !denies(a.err) {
-		tr.s.pause(tr.s.life, retryPause)
+		wait.For(tr.s.Context(), retryPause)
 	}
 	return a
 }
 
 func (tr *tracker) askList(q question) answer {
-	names, _, err := tr.s.link.Children(tr.s.life, tr.s.tree.at(q.path), true)
+	names, _, err := tr.s.link.Children(tr.s.Context(), tr.s.tree.at(q.path), true)
 	switch {
 	case err == nil:
 		return answer{armed: true, names: tr.s.tree.names(q.path, names)}
@@ -80,7 +81,7 @@ func (tr *tracker) askNode(q question) answer {
 	s, absent := tr.s, registry.Node{Path: q.path}
 	for {
 		if q.value {
-			value, stat, err := s.link.Get(s.life, s.tree.at(q.path), true)
+			value, stat, err := s.link.Get(s.Context(), s.tree.at(q.path), true)
 			switch {
 			case err == nil:
 				return answer{armed: true, node: s.node(q.path, value, stat)}
@@ -90,7 +91,7 @@ func (tr *tracker) askNode(q question) answer {
 				return answer{node: absent}
 			}
 		}
-		stat, err := s.link.Exists(s.life, s.tree.at(q.path), true)
+		stat, err := s.link.Exists(s.Context(), s.tree.at(q.path), true)
 		switch {
 		case err != nil:
 			return answer{err: err}

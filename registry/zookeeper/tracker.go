@@ -109,7 +109,7 @@ func (tr *tracker) read(sd *side) uint64 {
 	case !sd.queued:
 		sd.queued = true
 		tr.queue = append(tr.queue, sd)
-		if tr.readers < maxReads && !tr.over && tr.s.join(tr.serve) {
+		if tr.readers < maxReads && !tr.over && tr.s.Go(tr.serve) {
 			tr.readers++
 		}
 	}
@@ -140,7 +140,7 @@ func (tr *tracker) serveOne(sd *side) {
 	tr.mu.Lock()
 	sd.reading, sd.armed = false, a.armed
 	switch {
-	case errors.Is(a.err, registry.ErrSessionLost) || tr.s.life.Err() != nil:
+	case errors.Is(a.err, registry.ErrSessionLost) || tr.s.Err() != nil:
 		tr.over = true
 		return
 	case denies(a.err):

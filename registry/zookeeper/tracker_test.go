@@ -191,7 +191,7 @@ func TestWatcherEndsWithTheSession(t *testing.T) {
 		require.NoError(t, v.w.Close())
 		require.ErrorIs(t, v.w.Add("/b", registry.Self), registry.ErrClosed)
 		ran := false
-		s.spawn(func(ctx context.Context) { ran = ctx.Err() != nil })
+		s.Spawn(func(ctx context.Context) { ran = ctx.Err() != nil })
 		require.True(t, ran, "what is spawned after the end runs at once, with a context that has ended")
 	})
 }

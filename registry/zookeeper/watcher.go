@@ -3,33 +3,28 @@ package zookeeper
 import (
 	"bytes"
 	"context"
-	"fmt"
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/pending"
 	"github.com/elasticron/elasticron/registry/latch"
 )
 
-// A watcher is a queue that the session's tracker fills. It has no goroutine.
+// A watcher is a queue that the session's tracker fills. It has no goroutine. The
+// tracker's mutex guards it.
 type watcher struct {
-	s    *session
-	wake chan struct{} // the queue is not empty
-	gone chan struct{} // closed by Close
+	*pending.Consumer
 
-	// Guarded by the tracker's mutex.
-	closed  bool
+	s       *session
 	targets map[pending.Key]*target
-	queue   pending.Queue
-	refused []error // of targets that the service denies
 }
 
 // Watch returns a watcher with no targets; it sends nothing.
 func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
-	if err := s.alive(ctx); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
 	return &watcher{
-		s: s, wake: make(chan struct{}, 1), gone: make(chan struct{}), targets: map[pending.Key]*target{},
+		Consumer: pending.NewConsumer("zookeeper", s, &s.tracker.mu), s: s, targets: map[pending.Key]*target{},
 	}, nil
 }
 
@@ -42,28 +37,15 @@ func (w *watcher) Add(path string, scope registry.Scope) error { return w.add(pa
 func (w *watcher) AddUntilGone(path string) error { return w.add(path, registry.Self, true) }
 
 func (w *watcher) add(path string, scope registry.Scope, ends bool) error {
-	if err := registry.ValidatePath(path); err != nil {
-		return fmt.Errorf("zookeeper: watch: %w", err)
-	}
-	if scope != registry.Self && scope != registry.Children {
-		return fmt.Errorf("zookeeper: watch: %w: unknown scope %d", registry.ErrInvalid, scope)
-	}
 	tr := w.s.tracker
-	lost := w.s.link.Err()
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	if w.closed {
-		return errWatcherClosed
+	admitted, err := w.Admit(path, scope)
+	if err != nil || w.targets[admitted.Key] != nil {
+		return err
 	}
-	if lost != nil {
-		return lost
-	}
-	key := pending.Key{Path: path, Scope: scope}
-	if w.targets[key] != nil {
-		return nil
-	}
-	t := &target{Target: pending.Target{Key: key}, w: w, ends: ends}
-	w.targets[key] = t
+	t := &target{Target: admitted, w: w, ends: ends}
+	w.targets[t.Key] = t
 	tr.add(t)
 	return nil
 }
@@ -80,15 +62,14 @@ func (w *watcher) Remove(path string, scope registry.Scope) {
 // drop forgets a target and what was queued for it.
 func (w *watcher) drop(t *target) {
 	delete(w.targets, t.Key)
-	w.queue.Drop(&t.Target)
+	w.Drop(&t.Target)
 	w.s.tracker.remove(t)
 }
 
 // refuse gives a target up; Next says so once.
 func (w *watcher) refuse(t *target, err error) {
 	w.drop(t)
-	w.refused = append(w.refused, fmt.Errorf("watch %s (%s): %w", t.Path, t.Scope, err))
-	signal(w.wake)
+	w.Refuse(t.Key, err)
 }
 
 // put queues a state, if it is news.
@@ -97,76 +78,26 @@ func (w *watcher) put(t *target, n registry.Node) {
 		return
 	}
 	n.Value = bytes.Clone(n.Value) // others get the same answer
-	w.queue.Put(&t.Target, n)
-	signal(w.wake)
+	w.Put(&t.Target, n)
+	w.Announce()
 }
 
 // sync queues the end of the initial state.
 func (w *watcher) sync(t *target) {
-	w.queue.Synced(&t.Target)
-	signal(w.wake)
+	w.Synced(&t.Target)
+	w.Announce()
 }
-
-// maxEvents bounds what one Next returns.
-const maxEvents = 4096
-
-func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if events, err := w.take(w.s.link.Err()); err != nil || len(events) > 0 {
-			return events, err
-		}
-		select {
-		case <-w.wake:
-		case <-w.gone:
-		case <-w.s.link.Done():
-		case <-ctx.Done():
-		}
-	}
-}
-
-// take returns what is queued. lost is why the session has ended.
-func (w *watcher) take(lost error) ([]registry.Event, error) {
-	w.s.tracker.mu.Lock()
-	defer w.s.tracker.mu.Unlock()
-	if w.closed {
-		return nil, errWatcherClosed
-	}
-	if lost != nil {
-		return nil, lost
-	}
-	if len(w.refused) > 0 {
-		err := w.refused[0]
-		w.refused = w.refused[1:]
-		return nil, err
-	}
-	return w.queue.Take(maxEvents), nil
-}
-
-var errWatcherClosed = fmt.Errorf("zookeeper: watch: %w", registry.ErrClosed)
 
 // Close frees what the watcher holds here at once.
 func (w *watcher) Close() error {
 	w.s.tracker.mu.Lock()
 	defer w.s.tracker.mu.Unlock()
-	if w.closed {
+	if !w.End() {
 		return nil
 	}
-	w.closed = true
-	close(w.gone)
 	for _, t := range w.targets {
 		w.s.tracker.remove(t)
 	}
-	w.targets, w.refused = nil, nil
-	w.queue.Clear()
+	w.targets = nil
 	return nil
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -60,8 +60,12 @@ func run(args []string, out io.Writer) int {
 	for try := 1; ; try++ {
 		v := &verdicts{out: out}
 		code := test(slices.Concat([]string{"test", "-race"}, flags, packages, more), v)
+		v.end()
 		if code == 0 {
 			return before
+		}
+		if len(v.crashed) > 0 && try == tries {
+			fmt.Fprintf(out, "FAIL\nracetest: the race detector itself crashed in each of %d tries: %s\n", tries, strings.Join(v.crashed, " "))
 		}
 		if len(v.crashed) == 0 || try == tries {
 			return code

@@ -29,8 +29,18 @@ var (
 )
 
 func (v *verdicts) Write(p []byte) (int, error) {
-	v.rest = eachLine(append(v.rest, p...), v.line)
-	return v.out.Write(p)
+	var err error
+	v.rest = eachLine(append(v.rest, p...), func(line string) {
+		_, e := fmt.Fprintln(v.out, v.line(line))
+		err = errors.Join(err, e)
+	})
+	return len(p), err
+}
+
+// end prints what had no line end.
+func (v *verdicts) end() {
+	_, _ = v.out.Write(v.rest) // what cannot be printed can be told to nobody
+	v.rest = nil
 }
 
 // eachLine calls f for each whole line and returns what is left.
@@ -42,21 +52,25 @@ func eachLine(text []byte, f func(line string)) []byte {
 	return text[end:]
 }
 
-func (v *verdicts) line(line string) {
+// line reads one line and returns what to print: only what failed says FAIL.
+func (v *verdicts) line(line string) string {
 	v.crash = v.crash || crashes.MatchString(line)
 	v.test = v.test || tests.MatchString(line)
 	m := closing.FindStringSubmatch(line)
-	if m == nil {
-		return
-	}
-	if strings.HasPrefix(line, "FAIL") {
-		if v.crash && !v.test {
-			v.crashed = append(v.crashed, m[1])
-		} else {
-			v.failed = true
-		}
+	switch {
+	case line == "FAIL" && len(v.crashed) > 0 && !v.failed && !v.test:
+		return "crashed"
+	case m == nil:
+		return line
+	case !strings.HasPrefix(line, "FAIL"):
+	case v.crash && !v.test:
+		v.crashed = append(v.crashed, m[1])
+		line = "crashed" + strings.TrimPrefix(line, "FAIL")
+	default:
+		v.failed = true
 	}
 	v.crash, v.test = false, false
+	return line
 }
 
 // A digest keeps everything in a file and prints the lines that matter.

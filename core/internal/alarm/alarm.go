@@ -63,8 +63,9 @@ func (c *Clock) Alarm(call func(due time.Time)) *Alarm {
 }
 
 // Set makes the alarm call at due, and no longer at the time it was set to.
-func (a *Alarm) Set(due time.Time) {
-	c := a.clock
+func (a *Alarm) Set(due time.Time) { a.clock.set(a, due) }
+
+func (c *Clock) set(a *Alarm, due time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.due = due.Round(0)
@@ -79,11 +80,13 @@ func (a *Alarm) Set(due time.Time) {
 }
 
 // Clear makes the alarm not call. A call that has begun goes on.
-func (a *Alarm) Clear() {
-	a.clock.mu.Lock()
-	defer a.clock.mu.Unlock()
+func (a *Alarm) Clear() { a.clock.clear(a) }
+
+func (c *Clock) clear(a *Alarm) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if a.index >= 0 {
-		heap.Remove(&a.clock.queue, a.index)
+		heap.Remove(&c.queue, a.index)
 	}
 }
 

@@ -52,6 +52,10 @@ func Emit[E event.Event](d *Dispatcher, e E) {
 	if len(d.cfg.Listeners) == 0 && !d.logs(levelOf(e)) {
 		return
 	}
+	d.put(e)
+}
+
+func (d *Dispatcher) put(e event.Event) {
 	d.mu.Lock()
 	if !d.closed {
 		d.queue = append(d.queue, e)

@@ -30,7 +30,7 @@ func levelOf[E event.Event](e E) slog.Level {
 		if e.Adopted {
 			return slog.LevelWarn
 		}
-	case event.ItemCut, event.SessionLost, event.Warning:
+	case event.ItemCut, event.ItemStuck, event.SessionLost, event.Warning:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -102,8 +102,15 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 	case event.ItemsSkipped:
 		attrs := []slog.Attr{job(e.Job), slog.Any("items", e.Items), due(e.Due), slog.Int("count", e.Count), slog.String("reason", string(e.Reason))}
 		return "items skipped", text(attrs, "detail", e.Detail)
+	case event.ItemsFolded:
+		return "missed fires folded into one", []slog.Attr{
+			job(e.Job), slog.Any("items", e.Items), slog.Time("first", e.First), slog.Time("last", e.Last), slog.Int("count", e.Count), slog.Time("into", e.Into),
+		}
 	case event.ItemCut:
 		return "item cut: its instance's life ended while it ran", []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("instance", e.Instance)}
+	case event.ItemStuck:
+		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.Duration("running", e.Running)}
+		return "item stuck: its timeout is over, and its function has not returned", text(attrs, "stack", e.Stack)
 	}
 	return fmt.Sprintf("%T", e), nil
 }

@@ -3,9 +3,10 @@ package execution
 import (
 	"path"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/elasticron/elasticron/core/internal/failpoint"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -14,7 +15,8 @@ import (
 type batch struct {
 	entries []*entry
 	ops     []registry.Op
-	owner   []int // of each operation, the index of its entry; -1 for the fixed ones
+	owner   []int // of each operation, the index of its entry; -1 where it has none
+	signal  int   // the index of the operation that tells of an end; 0 for none
 	undo    []former
 	seq     int64
 }
@@ -37,25 +39,25 @@ func (r *Recorder) next() []*entry {
 		r.wake(wait, false)
 		return nil
 	}
-	room := r.cfg.Session.Limits().MaxOps - fixedOps
-	if r.waits(room) {
+	room := r.cfg.Session.Limits().MaxOps - fixedOps - signalOps
+	if r.waits() {
 		return nil
 	}
 	var taken []*entry
 	seen := map[int]bool{}
-	var buf []registry.Op
+	blind := r.show.strict && r.show.pending() // what runs is shown before anything begins
 	for c := range classes {
 		r.queue = slices.DeleteFunc(r.queue, func(e *entry) bool {
-			if e.class() != c || seen[e.Item()] {
+			if e.class() != c || seen[e.Item()] || (blind && e.Step() == Begins) {
 				seen[e.Item()] = true // those behind it wait too
 				return false
 			}
 			seen[e.Item()] = true
-			buf = e.ops(buf[:0])
-			if len(buf) > room || (r.atMost > 0 && len(taken) == r.atMost) {
+			ops := r.show.ops(e)
+			if ops > room || (r.atMost > 0 && len(taken) == r.atMost) {
 				return false
 			}
-			room -= len(buf)
+			room -= ops
 			taken = append(taken, e)
 			return true
 		})
@@ -90,20 +92,10 @@ func forgetWaiting(seen map[int]bool, taken []*entry) map[int]bool {
 	return seen
 }
 
-func (e *entry) ops(ops []registry.Op) []registry.Op {
-	before := len(ops)
-	ops = e.Ops(ops)
-	if e.erased { // those of other entries stay
-		own := slices.DeleteFunc(ops[before:], func(op registry.Op) bool { return op.Kind == registry.OpDelete })
-		ops = ops[:before+len(own)]
-	}
-	return ops
-}
-
 // waits reports whether what is queued shall wait for its neighbours: for a moment,
 // while items run whose ends may come.
-func (r *Recorder) waits(room int) bool {
-	if r.overdue || len(r.queue) >= room || r.led.Running() <= len(r.queue) {
+func (r *Recorder) waits() bool {
+	if r.overdue || r.led.Running() <= len(r.queue) {
 		return false
 	}
 	for _, e := range r.queue {
@@ -120,7 +112,9 @@ func (r *Recorder) waits(room int) bool {
 func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, strays []*entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b = &batch{ops: make([]registry.Op, fixedOps, fixedOps+2*len(entries)), owner: []int{-1, -1}}
+	b = &batch{ops: make([]registry.Op, fixedOps, fixedOps+signalOps+len(entries)), owner: []int{-1, -1}}
+	leaves := false
+	at := r.cfg.Now().Truncate(time.Millisecond) // the same for all, so that they share groups
 	for _, e := range entries {
 		rec, owned := r.led.Get(e.Item())
 		if !owned {
@@ -132,10 +126,11 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 			refused = append(refused, refusal{e.Change, ByRecord, rec, ""})
 			continue
 		}
+		r.remember(e, rec.Last, &after.Last, at)
 		b.undo = append(b.undo, former{e.Item(), rec})
 		r.led.Set(e.Item(), after)
-		b.ops = e.ops(b.ops)
-		for len(b.owner) < len(b.ops) {
+		leaves = leaves || (rec.Leaving && e.Step().over())
+		if b.ops = r.show.add(b.ops, e, r.cfg.Running, r.place.ID); len(b.owner) < len(b.ops) {
 			b.owner = append(b.owner, len(b.entries))
 		}
 		b.entries = append(b.entries, e)
@@ -149,8 +144,37 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 	if failpoint.Mutant(failpoint.LifeUnchecked) {
 		b.ops[0].Path = path.Dir(r.place.Ledger)
 	}
-	b.ops[1] = registry.Set(r.place.Ledger, r.led.Encode(), r.version)
+	b.ops[1] = registry.Set(r.place.Ledger, r.encode(r.led), r.version)
+	if leaves {
+		b.signal = len(b.ops)
+		b.ops, b.owner = append(b.ops, r.tell(b.seq)), append(b.owner, -1)
+	}
 	return b, refused, strays
+}
+
+// remember says of an item's last run what an entry makes of it.
+func (r *Recorder) remember(e *entry, was ledger.Last, now *ledger.Last, at time.Time) {
+	switch e.Step() {
+	case Begins:
+		e.before, now.Began = was.Began, at
+	case Ends, EndsFailed:
+		now.Ended, now.Failed = at, e.Step() == EndsFailed
+	case Undoes:
+		if x, runs := r.show.runs[e.Item()]; runs {
+			now.Began = x.before
+		}
+	case Other:
+	}
+}
+
+// tell returns what tells the leader that an item it waits for has ended: it does not
+// watch the ledger. The caller holds mu.
+func (r *Recorder) tell(seq int64) registry.Op {
+	value := strconv.AppendInt(nil, seq, 10)
+	if r.rounds {
+		return registry.Set(r.place.Rounds, value, registry.AnyVersion)
+	}
+	return registry.CreateEphemeral(r.place.Rounds, value)
 }
 
 // revert takes b out of the ledger again.
@@ -174,7 +198,12 @@ func (r *Recorder) neutral(b *batch) []registry.Op {
 	l := r.led.Clone()
 	revertIn(l, b)
 	l.Seq = b.seq + 1
-	return []registry.Op{b.ops[0], registry.Set(r.place.Ledger, l.Encode(), r.version)}
+	return []registry.Op{b.ops[0], registry.Set(r.place.Ledger, r.encode(l), r.version)}
+}
+
+// encode returns the value of a ledger; last runs that have no room in it are left out.
+func (r *Recorder) encode(l *ledger.Ledger) []byte {
+	return l.EncodeWithin(r.cfg.Session.Limits().MaxValue)
 }
 
 // putBack returns entries to the front of the queue.

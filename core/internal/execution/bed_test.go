@@ -21,7 +21,11 @@ import (
 const (
 	lifePath   = "/lives/a"
 	ledgerPath = "/ledgers/a"
+	roundsPath = "/rounds/a"
 )
+
+// showAfter is how long a run lasts here until it is shown.
+const showAfter = time.Second
 
 func runningPath(n int) string { return fmt.Sprintf("/items/%d/running", n) }
 
@@ -40,12 +44,13 @@ type kind string
 const (
 	begin    kind = "begin"
 	end      kind = "end"
+	fail     kind = "fail"
 	giveBack kind = "give back"
 	account  kind = "account"
 )
 
 func (s *step) Item() int     { return s.item }
-func (s *step) Patient() bool { return s.kind == end }
+func (s *step) Patient() bool { return s.kind == end || s.kind == fail }
 
 func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	switch s.kind {
@@ -54,7 +59,7 @@ func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 			return false
 		}
 		rec.Through, rec.Run = s.due, s.due
-	case end:
+	case end, fail:
 		rec.Run = time.Time{}
 	case giveBack:
 		rec.Run, rec.Through = time.Time{}, s.due.Add(-1)
@@ -67,15 +72,19 @@ func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	return true
 }
 
-func (s *step) Ops(ops []registry.Op) []registry.Op {
+func (s *step) Step() Step {
 	switch s.kind {
 	case begin:
-		return append(ops, registry.CreateEphemeral(runningPath(s.item), []byte("a")))
-	case end, giveBack:
-		return append(ops, registry.Delete(runningPath(s.item), registry.AnyVersion))
+		return Begins
+	case end:
+		return Ends
+	case fail:
+		return EndsFailed
+	case giveBack:
+		return Undoes
 	case account:
 	}
-	return ops
+	return Other
 }
 
 // An owner notes what it is told. It may be told one thing at a time.
@@ -91,6 +100,7 @@ type told struct {
 	no      []refused
 	seen    []*ledger.Ledger
 	late    []error // Hindered
+	unshown []error
 	gone    []error
 }
 
@@ -137,6 +147,11 @@ func (o *owner) Changed(l *ledger.Ledger) {
 func (o *owner) Hindered(err error) {
 	defer o.enter()()
 	o.late = append(o.late, err)
+}
+
+func (o *owner) Unshown(err error) {
+	defer o.enter()()
+	o.unshown = append(o.unshown, err)
 }
 
 func (o *owner) Gone(err error) {
@@ -209,14 +224,17 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	for n := range total {
 		led.Set(n, ledger.Item{Through: due(0)})
 	}
-	b.place = Place{Life: lifePath, Ledger: ledgerPath}
+	b.place = Place{ID: "a", Life: lifePath, Ledger: ledgerPath, Rounds: roundsPath}
 	_, err = b.ses.Commit(t.Context(), registry.CreateEphemeral(lifePath, nil), registry.Create(ledgerPath, led.Encode()))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-b.ses.Done(); cancel() }()
-	b.rec, err = NewRecorder(Config{Session: wrap(b.ses), Context: ctx, Pool: b.pool}, b.owner, b.place,
-		b.node(ledgerPath))
+	b.rec, err = NewRecorder(Config{
+		Session: wrap(b.ses), Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath,
+		Locks: func(value []byte) bool { return string(value) == "java" },
+	}, b.owner, b.place, b.node(ledgerPath))
 	require.NoError(t, err)
+	b.rec.Show(showAfter, false)
 	b.client.ResetRequests()
 	return b
 }
@@ -264,9 +282,17 @@ func (b *bed) ledger() *ledger.Ledger {
 	return l
 }
 
+// item is an item's record, without its last run.
 func (b *bed) item(n int) ledger.Item {
 	rec, _ := b.ledger().Get(n)
+	rec.Last = ledger.Last{}
 	return rec
+}
+
+// last is an item's last run.
+func (b *bed) last(n int) ledger.Last {
+	rec, _ := b.ledger().Get(n)
+	return rec.Last
 }
 
 // do commits as somebody else.
@@ -292,7 +318,9 @@ func (b *bed) again(also ...registry.Op) {
 	b.lives++
 	led := b.ledger()
 	old := b.place
-	b.place = Place{Life: fmt.Sprint(lifePath, b.lives), Ledger: fmt.Sprint(ledgerPath, b.lives)}
+	b.place = Place{
+		ID: "a", Life: fmt.Sprint(lifePath, b.lives), Ledger: fmt.Sprint(ledgerPath, b.lives), Rounds: fmt.Sprint(roundsPath, b.lives),
+	}
 	ops := slices.Concat(also, []registry.Op{
 		registry.Delete(old.Life, registry.AnyVersion), registry.Delete(old.Ledger, registry.AnyVersion),
 		registry.CreateEphemeral(b.place.Life, nil), registry.Create(b.place.Ledger, led.Encode()),

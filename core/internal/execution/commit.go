@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/elasticron/elasticron/core/internal/failpoint"
 	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -30,8 +30,8 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 	for _, x := range refused {
 		r.owner.Refused(x.change, x.why, x.rec, x.detail)
 	}
-	if len(strays) > 0 {
-		r.erase(ctx, strays)
+	for _, e := range strays {
+		r.stray(e)
 	}
 	if len(b.entries) == 0 {
 		return
@@ -86,11 +86,13 @@ func (r *Recorder) applied(b *batch, out settle.Outcome) {
 	r.version++
 	r.atMost, r.alone = 0, 0
 	r.stale = r.stale || out.Doubt
-	r.mu.Unlock()
+	r.rounds = r.rounds || b.signal > 0
 	changes := make([]Change, len(b.entries))
 	for i, e := range b.entries {
 		changes[i] = e.Change
+		r.note(e)
 	}
+	r.mu.Unlock()
 	r.owner.Applied(changes, out.Revision)
 }
 
@@ -105,10 +107,15 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 		r.putBack(b.entries)
 		return
 	}
+	if failed.Index == b.signal {
+		r.mend(ctx, failed)
+		r.putBack(b.entries)
+		return
+	}
 	e := b.entries[b.owner[failed.Index]]
 	switch {
 	case failed.Op.Kind == registry.OpDelete && errors.Is(failed, registry.ErrNotFound):
-		e.erased = true // from outside; the change still counts
+		r.mark(hidden, e.Item()) // it was deleted from outside; the change still counts
 	case errors.Is(failed, registry.ErrNoParent) && r.repair(ctx, failed.Op.Path):
 	case errors.Is(failed, registry.ErrExists) && r.leftover(ctx, failed.Op.Path):
 	default:
@@ -127,15 +134,28 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 	r.putBack(b.entries)
 }
 
-// leftover removes a node that is in the way and that this session made itself: of a
-// begin whose record went with a ledger that was deleted. It reports false when the node
-// is somebody else's.
+// mend takes into account what a refusal says of the node that tells of ends.
+func (r *Recorder) mend(ctx context.Context, failed *registry.CommitError) {
+	if errors.Is(failed, registry.ErrNoParent) {
+		r.repair(ctx, failed.Op.Path)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rounds = errors.Is(failed, registry.ErrExists)
+}
+
+// leftover removes a running node that is in the way of a begin and no lock: one that
+// this session has made itself, or a picture. It reports false when it is a lock.
 func (r *Recorder) leftover(ctx context.Context, path string) bool {
 	nodes, err := settle.Get(ctx, r.cfg.Session, r.owner.Hindered, path)
-	if err != nil || !nodes[0].Owned {
-		return err != nil || !nodes[0].Exists()
+	if err != nil || !nodes[0].Exists() {
+		return true
 	}
-	r.eraseNode(ctx, path)
+	if !nodes[0].Owned && r.cfg.Locks(nodes[0].Value) {
+		return false
+	}
+	r.remove(ctx, nodes[0])
 	return true
 }
 

@@ -56,7 +56,8 @@ func TestAnUncertainCommitIsSettled(t *testing.T) {
 					switch k {
 					case begin:
 						for n := range 5 {
-							require.Equal(t, is.applied[0].rev, b.node(runningPath(n)).Created)
+							require.Equal(t, due(1), b.item(n).Run)
+							require.Equal(t, "a", string(b.node(runningPath(n)).Value), "it has lasted")
 						}
 					case giveBack:
 						b.requireAtRest(due(1).Add(-1))
@@ -142,7 +143,8 @@ func TestAnObstructedCreate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBed(t, 2, func(b *bed) {
-				b.do(registry.CreateEphemeral(runningPath(0), []byte("b")))
+				b.rec.Show(0, true)
+				b.do(registry.CreateEphemeral(runningPath(0), []byte("java")))
 				b.fates(fates...)
 				b.submit(begin, due(1), 0, 1)
 				b.pass(55 * time.Millisecond) // the second attempt has seen the node
@@ -172,7 +174,7 @@ func TestAnObstructedCreate(t *testing.T) {
 func TestAnErasedDelete(t *testing.T) {
 	onBed(t, 3, func(b *bed) {
 		b.submit(begin, due(1), numbers(3)...)
-		synctest.Wait()
+		b.pass(showAfter)
 		b.do(registry.Delete(runningPath(0), registry.AnyVersion), registry.Delete(runningPath(2), registry.AnyVersion))
 		b.take()
 		b.submit(end, due(1), numbers(3)...)
@@ -185,6 +187,7 @@ func TestAnErasedDelete(t *testing.T) {
 // The parent of a node that somebody has deleted is made again.
 func TestADeletedParent(t *testing.T) {
 	onBed(t, 2, func(b *bed) {
+		b.rec.Show(0, true)
 		b.do(registry.Delete("/items/0", registry.AnyVersion))
 		b.submit(begin, due(1), 0, 1)
 		b.pass(time.Second)
@@ -192,6 +195,7 @@ func TestADeletedParent(t *testing.T) {
 		require.True(t, b.node(runningPath(0)).Exists())
 	})
 	onBed(t, 2, func(b *bed) { // and is ephemeral: that will never do
+		b.rec.Show(0, true)
 		b.do(registry.Delete("/items/0", registry.AnyVersion), registry.CreateEphemeral("/items/0x", nil))
 		b.do(registry.CreateEphemeral("/items/0", nil))
 		b.submit(begin, due(1), 0, 1)
@@ -209,7 +213,7 @@ func TestStrays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBed(t, 3, func(b *bed) {
 				b.submit(begin, due(1), numbers(3)...)
-				synctest.Wait()
+				b.pass(showAfter)
 				b.rule(func(l *ledger.Ledger) { l.Delete(0); l.Delete(1) })
 				b.do(registry.Delete(runningPath(1), registry.AnyVersion))
 				b.do(registry.CreateEphemeral(runningPath(1), []byte("b")))
@@ -266,7 +270,7 @@ func TestWhatEndsTheRegistration(t *testing.T) {
 					b.srv.Intercept(nil)
 					led, err := ledger.Decode(value)
 					require.NoError(t, err)
-					place := Place{Life: "/lives/b", Ledger: "/ledgers/b"}
+					place := Place{ID: "a", Life: "/lives/b", Ledger: "/ledgers/b", Rounds: "/rounds/b"}
 					_, err = b.ses.Commit(b.Context(), registry.CreateEphemeral(place.Life, nil), registry.Create(place.Ledger, value))
 					require.NoError(t, err)
 					b.rec.Resume(place, b.node(place.Ledger), led)
@@ -390,6 +394,7 @@ func TestADeniedCommitIsTriedAgain(t *testing.T) {
 			w := &wrapped{index: index}
 			w.err.Store(&registry.ErrDenied)
 			onBedOf(t, 5, func(s registry.Session) registry.Session { w.Session = s; return w }, func(b *bed) {
+				b.rec.Show(0, true)
 				steps := b.submit(begin, due(1), numbers(5)...)
 				b.pass(10 * time.Second)
 				is := b.take()

@@ -69,7 +69,7 @@ func (p *play) listen() {
 // step does one thing.
 func (p *play) step() {
 	n := p.random.IntN(p.total)
-	switch p.random.IntN(11) {
+	switch p.random.IntN(12) {
 	case 0, 1, 2, 3: // a fire of some items
 		p.fire++
 		for n := range p.total {
@@ -97,6 +97,8 @@ func (p *play) step() {
 		if p.chance(30) {
 			p.register()
 		}
+	case 11: // an instance of ElasticJob comes or goes
+		p.rec.Show([]time.Duration{-1, 20 * time.Millisecond, time.Second}[p.random.IntN(3)], p.chance(40))
 	}
 	if p.chance(80) {
 		p.rec.Refresh(p.chance(10))
@@ -122,7 +124,7 @@ func (p *play) lead(n int) {
 
 // operate deletes a running node, or makes a foreign one.
 func (p *play) operate(n int) {
-	op := registry.CreateEphemeral(runningPath(n), []byte("b"))
+	op := registry.CreateEphemeral(runningPath(n), []byte([]string{"b", "java"}[p.random.IntN(2)]))
 	if p.node(runningPath(n)).Exists() {
 		op = registry.Delete(runningPath(n), registry.AnyVersion)
 	}

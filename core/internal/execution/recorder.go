@@ -20,19 +20,39 @@ const (
 	again = time.Second
 	// fixedOps are the operations of every commit: the life and the ledger.
 	fixedOps = 2
+	// signalOps is what the end of an item that is leaving adds.
+	signalOps = 1
 )
+
+// A Step is what a change means to the item's run.
+type Step uint8
+
+const (
+	// Other: the item does not run, before and after.
+	Other Step = iota
+	// Begins: the record says afterwards that the item runs.
+	Begins
+	// Ends: the record says no more that it runs.
+	Ends
+	// EndsFailed: nor does it, and the run has failed.
+	EndsFailed
+	// Undoes: nor does it, and there was no run.
+	Undoes
+)
+
+// over reports whether the item runs no more.
+func (s Step) over() bool { return s >= Ends }
 
 // A Change is one step of one item's record. The recorder keeps it until the owner is
 // told of it.
 type Change interface {
 	// Item is the sharding item.
 	Item() int
+	// Step is what it means to the item's run.
+	Step() Step
 	// Apply changes the record. It reports false when the record, in a ledger that
 	// is held or not, refuses the change. It may be called again after a failure.
 	Apply(rec *ledger.Item, in *ledger.Ledger) bool
-	// Ops appends the operations that go with it: creates that may meet somebody
-	// else's node, and deletes that may meet none.
-	Ops(ops []registry.Op) []registry.Op
 	// Patient reports whether it may wait a moment for its neighbours.
 	Patient() bool
 }
@@ -45,14 +65,14 @@ const (
 	NotOwned Refusal = iota + 1
 	// ByRecord: Apply said so.
 	ByRecord
-	// Obstructed: one of its operations met a node that is in the way.
+	// Obstructed: somebody else's running node is in the way of a begin.
 	Obstructed
 )
 
 // An Owner learns what became of its changes. Slices belong to it.
 type Owner interface {
-	// Applied: the changes are committed at a revision. Of an item that the ledger
-	// does not hold only the deletes were.
+	// Applied: the changes are committed at a revision; 0 is an end of an item that the
+	// ledger does not hold: nothing says that it has ended.
 	Applied(changes []Change, rev registry.Revision)
 	// Refused: the change was not and will not be applied to the record rec.
 	Refused(c Change, why Refusal, rec ledger.Item, detail string)
@@ -60,6 +80,8 @@ type Owner interface {
 	Changed(l *ledger.Ledger)
 	// Hindered: the registry has refused what is asked of it for about a second.
 	Hindered(err error)
+	// Unshown: the registry does not let what runs be shown, which is given up.
+	Unshown(err error)
 	// Gone: the life or its ledger has ended; nothing is committed until Resume.
 	Gone(err error)
 }
@@ -71,10 +93,18 @@ type Config struct {
 	Context context.Context
 	// Pool runs the recorder's task.
 	Pool *lane.Pool
+	// Now is the wall clock.
+	Now func() time.Time
+	// Running is the path of an item's running node.
+	Running func(item int) string
+	// Locks reports whether a running node with a value is a lock: that of a member for
+	// whom no ledger is.
+	Locks func(value []byte) bool
 }
 
-// A Place is where a registration stands in the registry: paths of its nodes.
-type Place struct{ Life, Ledger string }
+// A Place is where a registration stands in the registry: its id, which is the value of
+// running nodes, and the paths of its nodes.
+type Place struct{ ID, Life, Ledger, Rounds string }
 
 // A Recorder keeps one ledger.
 type Recorder struct {
@@ -99,14 +129,17 @@ type Recorder struct {
 	timer   *time.Timer
 	lingers bool // timer is the end of a linger
 	gone    error
+	show    pictures
+	rounds  bool // the node that tells of ends stands, as far as is known
 }
 
 // An entry is a change that is not applied yet.
 type entry struct {
 	Change
-	erased bool  // its deletes found nothing
-	large  bool  // it was too large even alone: others go first
-	doubt  int64 // Seq of a commit with it whose outcome was unknown when the registration ended
+	shows  bool      // its commit makes the running node
+	before time.Time // of a begin: when the run before it began
+	large  bool      // it was too large even alone: others go first
+	doubt  int64     // Seq of a commit with it whose outcome was unknown when the registration ended
 }
 
 // NewRecorder returns a recorder of the ledger that node holds.
@@ -115,7 +148,7 @@ func NewRecorder(c Config, o Owner, p Place, node registry.Node) (*Recorder, err
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{cfg: c, owner: o}
+	r := &Recorder{cfg: c, owner: o, show: pictures{runs: map[int]run{}, after: never}}
 	r.task = c.Pool.Task(r.work)
 	r.begin(p, node, led)
 	return r, nil
@@ -124,6 +157,7 @@ func NewRecorder(c Config, o Owner, p Place, node registry.Node) (*Recorder, err
 func (r *Recorder) begin(p Place, node registry.Node, led *ledger.Ledger) {
 	r.place, r.led, r.version, r.created = p, led, node.Version, node.Created
 	r.ctx, r.cancel = context.WithCancel(r.cfg.Context)
+	r.rounds = false
 	r.gone, r.still = nil, time.Time{} // stale stays: somebody may have seen a write to the new ledger already
 }
 
@@ -140,11 +174,16 @@ func (r *Recorder) Submit(changes ...Change) {
 		return
 	}
 	r.mu.Lock()
+	idle := r.timer != nil && r.lingers && !r.overdue // the end of the linger comes
 	for _, c := range changes {
 		r.queue = append(r.queue, &entry{Change: c})
+		idle = idle && c.Patient()
 	}
+	idle = idle && len(r.queue) < r.led.Running()
 	r.mu.Unlock()
-	r.task.Poke()
+	if !idle {
+		r.task.Poke()
+	}
 }
 
 // Refresh has the ledger read: somebody else has written it, or may have. With still
@@ -174,6 +213,7 @@ func (r *Recorder) Suspend() {
 		r.timer.Stop()
 		r.timer = nil
 	}
+	r.show.disarm()
 }
 
 // Resume goes on with the ledger of another registration, which was made of this one's;
@@ -187,6 +227,7 @@ func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
 	for _, e := range r.queue {
 		if e.doubt != 0 && e.doubt == led.Seq {
 			applied = append(applied, e.Change)
+			r.note(e)
 			continue
 		}
 		e.doubt = 0
@@ -212,14 +253,19 @@ func (r *Recorder) work() {
 		if over || ctx.Err() != nil || r.cfg.Session.Err() != nil {
 			return // every call fails at once: Resume goes on, or nobody
 		}
-		if !r.adopt(ctx) {
+		if !r.adopt(ctx) || !r.sweep(ctx) {
 			return
+		}
+		if r.strict() && r.showDue(ctx) {
+			continue
 		}
 		batch := r.next()
-		if len(batch) == 0 {
+		switch {
+		case len(batch) > 0:
+			r.commit(ctx, batch)
+		case !r.showDue(ctx):
 			return
 		}
-		r.commit(ctx, batch)
 	}
 }
 

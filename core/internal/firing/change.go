@@ -4,10 +4,9 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/execution"
-	"github.com/elasticron/elasticron/core/internal/failpoint"
 	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
-	"github.com/elasticron/elasticron/registry"
 )
 
 // A change is an action of the machine as the recorder takes it.
@@ -16,7 +15,6 @@ type change struct {
 	now      func() time.Time
 	delayed  bool
 	stopping bool
-	running  string // the path of the running node
 	instance string
 	// Of an end; unknown: the record has no such run any more.
 	unknown      bool
@@ -27,6 +25,22 @@ type change struct {
 
 // Item implements execution.Change.
 func (c *change) Item() int { return c.Action.Item }
+
+// Step implements execution.Change.
+func (c *change) Step() execution.Step {
+	switch c.Kind {
+	case items.Begin, items.Record:
+		return execution.Begins
+	case items.End:
+		if c.err != nil {
+			return execution.EndsFailed
+		}
+		return execution.Ends
+	case items.GiveBack:
+		return execution.Undoes
+	}
+	return execution.Other
+}
 
 // Patient implements execution.Change: ends wait for their neighbours.
 func (c *change) Patient() bool { return c.Kind == items.End }
@@ -93,17 +107,6 @@ func later(a, b time.Time, keep bool) time.Time {
 		return a
 	}
 	return b
-}
-
-// Ops implements execution.Change.
-func (c *change) Ops(ops []registry.Op) []registry.Op {
-	switch c.Kind {
-	case items.Begin, items.Record:
-		return append(ops, registry.CreateEphemeral(c.running, []byte(c.instance)))
-	case items.End, items.GiveBack:
-		return append(ops, registry.Delete(c.running, registry.AnyVersion))
-	}
-	return ops
 }
 
 var _ execution.Change = (*change)(nil)

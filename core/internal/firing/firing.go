@@ -25,6 +25,12 @@ type Run struct {
 	Item     int
 	Due      time.Time
 	Fence    registry.Revision
+	// Missed is how many earlier fires it stands for.
+	Missed int
+	// MadeUp: it runs late, since nobody ran it when it was due.
+	MadeUp bool
+	// Yield is closed when the leader wants the item back, and by Stop.
+	Yield <-chan struct{}
 }
 
 // Config is what a Firing works with.
@@ -70,6 +76,7 @@ type Firing struct {
 	seen     map[int]bool // item → disabled, while its target is not synced
 	watched  map[int]bool
 	fires    map[int64]*fire
+	runs     map[int]*run // what places have of each item
 	next     time.Time
 	never    bool
 	lastFire time.Time
@@ -88,11 +95,13 @@ type fire struct {
 // New starts firing what the ledger in node holds.
 func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, error) {
 	f := &Firing{
-		cfg: c, id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{},
+		cfg: c, id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{}, runs: map[int]*run{},
 		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running()}),
 	}
 	f.alarm = c.Clock.Alarm(f.tick)
-	rec, err := execution.NewRecorder(execution.Config{Session: c.Session, Context: c.Life, Pool: c.Records}, f, p, node)
+	rec, err := execution.NewRecorder(execution.Config{
+		Session: c.Session, Context: c.Life, Pool: c.Records, Now: c.Now, Running: c.Job.Running, Locks: locks,
+	}, f, p, node)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +113,12 @@ func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, e
 	return f, nil
 }
 
+// locks reports whether a running node with a value is no picture: no Go member made it.
+func locks(value []byte) bool {
+	id, err := layout.ParseInstanceID(string(value))
+	return err != nil || id.Life == ""
+}
+
 // tick is called by the alarm.
 func (f *Firing) tick(time.Time) {
 	f.mu.Lock()
@@ -112,9 +127,14 @@ func (f *Firing) tick(time.Time) {
 	f.arm()
 }
 
-// arm sets the alarm to when the machine wants to be asked next.
+// arm sets the alarm to when the machine wants to be asked next. What came due and is still
+// to be called by the alarm is not put off.
 func (f *Firing) arm() {
-	next, ok := f.machine.Next(f.cfg.Now())
+	now := f.cfg.Now()
+	if due := f.next; !f.never && !due.IsZero() && !due.After(now) {
+		f.perform(f.machine.Tick(now))
+	}
+	next, ok := f.machine.Next(now)
 	f.next, f.never = next, !ok
 	if ok {
 		f.alarm.Set(next)
@@ -130,6 +150,10 @@ func (f *Firing) Configure(s items.Settings) {
 	f.perform(f.machine.Change(s, f.cfg.Now()))
 	f.arm()
 }
+
+// Show says how long a run lasts until tools see it, and whether a member is there that
+// goes by what it sees.
+func (f *Firing) Show(after time.Duration, beside bool) { f.rec.Show(after, beside) }
 
 // SetServer says whether this instance's server is enabled.
 func (f *Firing) SetServer(enabled bool) {
@@ -182,6 +206,7 @@ func (f *Firing) Stop() {
 	f.stopping = true
 	f.alarm.Clear()
 	f.perform(f.machine.Stop())
+	f.askBack()
 }
 
 // Suspend ends the recording under the present registration, and returns the ledger as
@@ -207,6 +232,7 @@ func (f *Firing) Close() {
 	f.stopping = true
 	f.alarm.Clear()
 	f.machine.Stop()
+	f.askBack()
 	for n := range f.watched {
 		f.cfg.Unwatch(f.cfg.Job.Disabled(n), registry.Self)
 	}
@@ -246,6 +272,7 @@ func (f *Firing) own(l *ledger.Ledger) {
 	before := f.machine.Numbers()
 	total := f.machine.Total()
 	f.perform(f.machine.Own(l, f.cfg.Now()))
+	f.askBack()
 	after := f.machine.Numbers()
 	if slices.Equal(before, after) && total == f.machine.Total() {
 		return
@@ -307,6 +334,11 @@ func (f *Firing) Changed(l *ledger.Ledger) {
 // Hindered implements execution.Owner.
 func (f *Firing) Hindered(err error) {
 	f.cfg.Emit(event.Warning{Job: f.cfg.Job.Name(), Problem: "runs cannot be recorded; trying again", Err: err})
+}
+
+// Unshown implements execution.Owner.
+func (f *Firing) Unshown(err error) {
+	f.cfg.Emit(event.Warning{Job: f.cfg.Job.Name(), Problem: "what runs cannot be shown to tools; it runs all the same", Err: err})
 }
 
 // Gone implements execution.Owner.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/execution"
-	"github.com/elasticron/elasticron/core/internal/failpoint"
 	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -29,6 +29,7 @@ func (f *Firing) perform(actions []items.Action) {
 			runs = append(runs, a)
 		case items.Drop:
 			if f.cfg.Places.Drop(a.Item) {
+				delete(f.runs, a.Item)
 				f.forgetRun(a.Due)
 				actions = append(slices.Clone(f.machine.Dropped(a.Item, a.Due)), actions...)
 			}
@@ -47,7 +48,7 @@ func (f *Firing) perform(actions []items.Action) {
 func (f *Firing) change(a items.Action) *change {
 	return &change{
 		Action: a, now: f.cfg.Now, delayed: f.machine.Delayed(), stopping: f.stopping, instance: f.id,
-		running: f.cfg.Job.Running(a.Item), epoch: f.machine.Epoch(), total: f.machine.Total(),
+		epoch: f.machine.Epoch(), total: f.machine.Total(),
 	}
 }
 
@@ -55,7 +56,7 @@ func (f *Firing) change(a items.Action) *change {
 func (f *Firing) notes(a items.Action) (skipped []items.Skip) {
 	for _, n := range a.Notes {
 		if n.Instance == "" {
-			skipped = append(skipped, items.Skip{First: n.First, Last: n.Due, Count: n.Count, Reason: event.SkipReason(n.Reason)})
+			skipped = append(skipped, items.Skip{First: n.First, Last: n.Due, Count: n.Count, Reason: event.SkipReason(n.Reason), Into: n.Into})
 			continue
 		}
 		f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Item: a.Item, Due: n.Due, Instance: n.Instance})
@@ -68,7 +69,7 @@ type skips map[items.Skip][]int
 
 func (s skips) add(item int, skipped []items.Skip) {
 	for _, x := range skipped {
-		x.First, x.Last = x.First.UTC().Round(0), x.Last.UTC().Round(0)
+		x.First, x.Last, x.Into = x.First.UTC().Round(0), x.Last.UTC().Round(0), x.Into.UTC().Round(0)
 		s[x] = append(s[x], item)
 	}
 }
@@ -86,6 +87,12 @@ func (f *Firing) tell(told skips) {
 	})
 	for _, x := range order {
 		slices.Sort(told[x])
+		if !x.Into.IsZero() {
+			f.cfg.Emit(event.ItemsFolded{
+				Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Items: told[x], First: x.First, Last: x.Last, Count: x.Count, Into: x.Into,
+			})
+			continue
+		}
 		f.cfg.Emit(event.ItemsSkipped{
 			Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Items: told[x], First: x.First, Due: x.Last,
 			Count: x.Count, Reason: x.Reason, Detail: x.Detail,
@@ -115,9 +122,7 @@ func (f *Firing) launch(runs []items.Action) {
 		})
 		for _, a := range runs {
 			if a.Due.Equal(first.Due) && a.MadeUp == first.MadeUp {
-				f.cfg.Places.Submit(&run{f: f, ctx: f.cfg.Context, Run: Run{
-					Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
-				}})
+				f.cfg.Places.Submit(f.newRun(a))
 			}
 		}
 		runs = rest
@@ -137,11 +142,51 @@ func (f *Firing) begunFire(due, now time.Time, of []int) {
 	}
 }
 
+// newRun makes a run of an action. The caller holds mu.
+func (f *Firing) newRun(a items.Action) *run {
+	yield := make(chan struct{})
+	r := &run{f: f, ctx: f.cfg.Context, yield: yield, Run: Run{
+		Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
+		Missed: a.Folded, MadeUp: a.MadeUp, Yield: yield,
+	}}
+	f.runs[a.Item] = r
+	if f.stopping || f.machine.Wanted(a.Item) {
+		r.askBack()
+	}
+	return r
+}
+
+// askBack closes Yield of the runs whose items are wanted elsewhere, of all when f stops.
+// The caller holds mu.
+func (f *Firing) askBack() {
+	for n, r := range f.runs {
+		if f.stopping || f.machine.Wanted(n) {
+			r.askBack()
+		}
+	}
+}
+
 // A run is one item in the hands of places.
 type run struct {
-	f   *Firing
-	ctx context.Context
+	f     *Firing
+	ctx   context.Context
+	yield chan struct{} // closed with asked
+	asked bool          // guarded by the firing's lock
 	Run
+}
+
+func (r *run) askBack() {
+	if !r.asked {
+		r.asked = true
+		close(r.yield)
+	}
+}
+
+// over forgets the run. The caller holds mu.
+func (r *run) over() {
+	if r.f.runs[r.Run.Item] == r {
+		delete(r.f.runs, r.Run.Item)
+	}
 }
 
 // Item implements places.Run.
@@ -154,9 +199,13 @@ func (r *run) Enter() bool {
 	if r.ctx.Err() != nil || !time.Now().Before(r.f.cfg.Session.Deadline()) {
 		return false
 	}
-	r.f.mu.Lock()
-	defer r.f.mu.Unlock()
-	return r.f.machine.Entered(r.Run.Item, r.Due)
+	return r.f.entered(r)
+}
+
+func (f *Firing) entered(r *run) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.machine.Entered(r.Run.Item, r.Due)
 }
 
 // Call implements places.Run.
@@ -165,9 +214,13 @@ func (r *run) Call() error { return r.f.cfg.Call(r.ctx, r.Run) }
 // Left implements places.Run.
 func (r *run) Left(err error, took time.Duration) {
 	failpoint.Hit(failpoint.Returned)
-	f := r.f
+	r.f.left(r, err, took)
+}
+
+func (f *Firing) left(r *run, err error, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	r.over()
 	if err != nil {
 		f.lastErr = err
 	}
@@ -189,10 +242,12 @@ func (r *run) Left(err error, took time.Duration) {
 }
 
 // Dropped implements places.Run.
-func (r *run) Dropped() {
-	f := r.f
+func (r *run) Dropped() { r.f.dropped(r) }
+
+func (f *Firing) dropped(r *run) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	r.over()
 	f.forgetRun(r.Due)
 	f.perform(f.machine.Dropped(r.Run.Item, r.Due))
 	f.cfg.Changed()

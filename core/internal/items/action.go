@@ -42,8 +42,10 @@ type Action struct {
 	Through time.Time
 	// Fence is the token of Run.
 	Fence registry.Revision
-	// MadeUp: a later fire was due already when this one began.
+	// MadeUp: the fire was missed, and runs late.
 	MadeUp bool
+	// Folded is how many fires a Run stands for besides its own.
+	Folded int
 	// Reset: Account may lower the cursor, which was in the future.
 	Reset bool
 	// Skips are told when the action is committed, or at once with Tell.
@@ -56,15 +58,18 @@ type Action struct {
 type Skip struct {
 	First, Last time.Time
 	Count       int
-	Reason      event.SkipReason
-	Detail      string
+	// Into is the fire that runs for them: they are folded into it. It is zero, and Reason
+	// says why, where nothing does.
+	Into   time.Time
+	Reason event.SkipReason
+	Detail string
 }
 
 // Told are the notes of skips that go with their record: whoever has the item next tells
 // them, should this instance not come to it.
 func Told(skips []Skip) (notes ledger.Told) {
 	for _, s := range skips {
-		notes = notes.With(ledger.Note{Due: s.Last, First: s.First, Count: s.Count, Reason: string(s.Reason)})
+		notes = notes.With(ledger.Note{Due: s.Last, First: s.First, Count: s.Count, Reason: string(s.Reason), Into: s.Into})
 	}
 	return notes
 }
@@ -77,6 +82,6 @@ const (
 	NotOwned Refusal = iota + 1
 	// Behind: the fire has its outcome already.
 	Behind
-	// Elsewhere: somebody else's running node exists.
+	// Elsewhere: an instance of ElasticJob runs the item.
 	Elsewhere
 )

@@ -10,9 +10,6 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// makeUp is how many fires that came due unnoticed an item runs, the latest ones.
-const makeUp = 10
-
 // soon bounds how far ahead of the clock an epoch's last fire may be waited for.
 const soon = 5 * time.Second
 
@@ -25,13 +22,15 @@ type Settings struct {
 	Delay   time.Duration
 	// Fires is the schedule in force.
 	Fires misfire.Fires
+	// Misfire is what becomes of fires that came due and could not begin.
+	Misfire misfire.Rule
 }
 
 // A Config is what a machine starts with.
 type Config struct {
 	Settings
-	// Up is since when the job has had a live instance without a break: fires before
-	// it were due to nobody.
+	// Up is since when the job has had a live instance without a break: fires up to it
+	// were due to nobody.
 	Up time.Time
 	// Blocked are items whose functions, of a session before, have not returned yet.
 	Blocked []int
@@ -82,7 +81,13 @@ type item struct {
 	due    time.Time // the fire in hand
 	ready  time.Time // with a fixed delay, when the next run is due
 	place  int       // in delays, or -1
+	// madeUp: the fire in hand was missed. folded is how many others it stands for.
 	madeUp bool
+	folded int
+	// owes: later fires were owed already when the one in hand began, or are anybody's.
+	owes bool
+	// freed is when the item was busy last.
+	freed time.Time
 	// recorded: the begin in hand stands in the ledger.
 	recorded bool
 	// unrecorded: no commit says what the cursor says, since monitoring was off.
@@ -172,8 +177,7 @@ func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 	return m.done()
 }
 
-// forget drops an item. What is in hand of it goes on, so that its running node, which
-// would be in the next owner's way, is removed.
+// forget drops an item. What is in hand of it goes on to its end.
 func (m *Machine) forget(it *item) {
 	if it.phase == queued {
 		m.put(Action{Kind: Drop, Item: it.number, Due: it.due})
@@ -189,7 +193,7 @@ func (m *Machine) forget(it *item) {
 // back makes a stray an item again. What came due while it was away is no overrun of the
 // run in hand: others may have run it.
 func (it *item) back(rec ledger.Item, recorded bool, now time.Time) {
-	it.madeUp = true
+	it.owes = true
 	if it.phase == accounting || it.phase == ending {
 		return // its commit says which cursor it has
 	}
@@ -234,6 +238,7 @@ func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
 		it.cursor = now // without a record nobody knows what ran
 	}
 	it.unrecorded = !it.cursor.Equal(rec.Through)
+	m.inherit(it)
 	if m.set.Delayed {
 		it.ready = earlier(rec.Through, now).Add(m.set.Delay)
 		if rec.Through.IsZero() {
@@ -252,6 +257,9 @@ func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
 			m.put(Action{Kind: Tell, Item: it.number, Notes: notes})
 		}
 		it.told = rec.Told
+	}
+	if it.phase == queued && it.leaving && it.recorded { // its next owner need not wait for its place here
+		m.put(Action{Kind: Drop, Item: it.number, Due: it.due})
 	}
 	if it.phase != idle {
 		return
@@ -361,6 +369,7 @@ func (m *Machine) Unblock(n int, now time.Time) []Action {
 	delete(m.blocked, n)
 	if it := m.items[n]; it != nil {
 		m.visited++
+		it.freed = now
 		m.offer(it, now)
 	}
 	return m.done()
@@ -425,7 +434,7 @@ func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action 
 	if m.stopping || m.items[n] != it {
 		m.giveBack(it)
 	} else {
-		m.put(Action{Kind: Run, Item: n, Due: due, Fence: fence, MadeUp: it.madeUp})
+		m.put(it.run(fence))
 	}
 	return m.done()
 }
@@ -471,8 +480,7 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	case begins && why == Elsewhere:
 		it.recorded = true
 		it.ready = now.Add(m.set.Delay)
-		m.pass(it, due, append(skips, Skip{First: due, Last: due, Count: 1, Reason: event.SkipRunningElsewhere,
-			Detail: detail}))
+		m.pass(it, due, ranElsewhere(skips, due, detail))
 	default:
 		if m.set.Delayed && begins { // others have run it since
 			it.ready = earlier(it.cursor, now).Add(m.set.Delay)
@@ -523,6 +531,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 		return nil
 	}
 	m.tellMissed(it)
+	it.freed = now
 	stray := m.items[n] != it
 	var skips []Skip
 	switch {
@@ -530,7 +539,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	case m.set.Delayed:
 		it.cursor = now
 		it.ready = now.Add(m.set.Delay)
-	case !it.madeUp && !m.stopping && !it.leaving && !m.held && !m.off(it):
+	case m.set.Misfire.Policy == misfire.Skip && !it.owes && !m.stopping && !it.leaving && !m.held && !m.off(it):
 		skips = m.skip(event.SkipRunning, it.cursor, now)
 		it.cursor = lastOf(skips, it.cursor)
 	}
@@ -637,6 +646,13 @@ func (m *Machine) Delayed() bool { return m.set.Delayed }
 
 // IsKnown reports whether it was seen if an operator has disabled the item.
 func (m *Machine) IsKnown(n int) bool { return m.items[n] != nil && m.items[n].known }
+
+// Wanted reports whether the leader wants the item elsewhere: it is leaving, its ledger is
+// held, or it has gone already.
+func (m *Machine) Wanted(n int) bool {
+	it := m.items[n]
+	return it == nil || it.leaving || m.held
+}
 
 // Numbers returns the items in ascending order.
 func (m *Machine) Numbers() []int { return slices.Clone(m.order) }

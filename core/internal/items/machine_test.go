@@ -8,6 +8,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/misfire"
+	"github.com/elasticron/elasticron/core/internal/schedule"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 )
 
@@ -28,8 +29,47 @@ func ranFrom(t *testing.T, m *Machine, begin []Action) Action {
 	return a
 }
 
-func TestWhatComesDueWhileAnItemRunsIsSkippedWithItsEnd(t *testing.T) {
-	m := owning(monitored, 1)
+// under is a machine's configuration with another misfire rule.
+func under(r misfire.Rule) Config {
+	return Config{Settings: Settings{Monitor: true, Misfire: r}}
+}
+
+var (
+	once = misfire.Rule{Policy: misfire.Once, Window: time.Hour}
+	skip = misfire.Rule{Policy: misfire.Skip, Window: time.Hour}
+	each = misfire.Rule{Policy: misfire.All, Cap: 10, Window: time.Hour}
+)
+
+// What comes due while an item runs is made up right after it, by one run: its end keeps
+// the cursor below the first of them.
+func TestAnOverrunIsMadeUpOnce(t *testing.T) {
+	m := owning(under(once), 1)
+	ranFrom(t, m, m.Tick(at(11)))
+	end := one(t, m.Returned(0, at(10), at(45)), End)
+	require.Equal(t, at(10), end.Through)
+	require.Empty(t, end.Skips)
+	a := one(t, m.Committed(0, at(10), at(46)), Begin)
+	require.Equal(t, at(40), a.Due)
+	require.Equal(t, []Skip{{First: at(20), Last: at(30), Count: 2, Into: at(40)}}, a.Skips)
+	require.Equal(t, Action{Kind: Run, Due: at(40), Fence: 2, MadeUp: true, Folded: 2}, one(t, m.Begun(0, at(40), 2), Run))
+	require.True(t, m.Entered(0, at(40)))
+	require.Equal(t, at(40), one(t, m.Returned(0, at(40), at(47)), End).Through)
+	require.Empty(t, m.Committed(0, at(40), at(47)))
+	require.Equal(t, at(50), one(t, m.Tick(at(50)), Begin).Due)
+	require.Equal(t, Action{Kind: Run, Due: at(50), Fence: 3}, one(t, m.Begun(0, at(50), 3), Run), "it is on time")
+}
+
+// One that comes due shortly before the end of the run before is missed too.
+func TestAFireThatAnItemWasBusyForIsMadeUp(t *testing.T) {
+	m := owning(under(once), 1)
+	ranFrom(t, m, m.Tick(at(11)))
+	m.Returned(0, at(10), at(20.2))
+	require.Equal(t, at(20), one(t, m.Committed(0, at(10), at(20.3)), Begin).Due)
+	require.True(t, one(t, m.Begun(0, at(20), 2), Run).MadeUp)
+}
+
+func TestAnOverrunIsSkippedWithItsEnd(t *testing.T) {
+	m := owning(under(skip), 1)
 	ranFrom(t, m, m.Tick(at(11)))
 	end := one(t, m.Returned(0, at(10), at(45)), End)
 	require.Equal(t, at(40), end.Through)
@@ -41,26 +81,37 @@ func TestWhatComesDueWhileAnItemRunsIsSkippedWithItsEnd(t *testing.T) {
 // While an epoch ends the record does not move on with an end: what the machine wanted to
 // skip is still owed.
 func TestAnEndThatMetAHeldLedgerSkipsNothing(t *testing.T) {
-	m := owning(monitored, 1)
-	ranFrom(t, m, m.Tick(at(11)))
-	m.Returned(0, at(10), at(45))
-	l := all(1, ledger.Item{Through: at(10), Run: at(10)})
-	l.Held, l.Until = true, at(30)
-	require.Empty(t, m.Own(l, at(45)))
-	require.Equal(t, at(20), one(t, m.Committed(0, at(10), at(46)), Begin).Due)
+	for name, rule := range map[string]misfire.Rule{"skip": skip, "once": once, "all": each} {
+		m := owning(under(rule), 1)
+		ranFrom(t, m, m.Tick(at(11)))
+		m.Returned(0, at(10), at(45))
+		l := all(1, ledger.Item{Through: at(10), Run: at(10)})
+		l.Held, l.Until = true, at(30)
+		require.Empty(t, m.Own(l, at(45)))
+		out := m.Committed(0, at(10), at(46))
+		switch rule {
+		case skip:
+			require.Equal(t, []Action{{Kind: Account, Through: at(30), Skips: []Skip{{First: at(20), Last: at(30), Count: 2,
+				Reason: event.SkipMissed}}}}, out)
+		case once:
+			require.Equal(t, at(30), one(t, out, Begin).Due)
+		default:
+			require.Equal(t, at(20), one(t, out, Begin).Due, name)
+		}
+	}
 }
 
 func TestTheLatestTenMissedFiresRun(t *testing.T) {
-	m := owning(monitored, 1)
+	m := owning(under(each), 1)
 	for k := range 10 {
 		a := ranFrom(t, m, m.Tick(at(205)))
 		require.Equal(t, at(float64(110+10*k)), a.Due)
 		if k == 0 {
-			require.Equal(t, []Skip{{First: at(10), Last: at(100), Count: 10, Reason: event.SkipMissed}}, a.Skips)
+			require.Equal(t, []Skip{{First: at(10), Last: at(100), Count: 10, Reason: event.SkipBeyond}}, a.Skips)
 		} else {
 			require.Empty(t, a.Skips)
 		}
-		require.Equal(t, k < 9, m.items[0].madeUp)
+		require.True(t, m.items[0].madeUp)
 		m.Returned(0, a.Due, at(205))
 		m.items[0].known = false // holds the next offer back
 		m.Committed(0, a.Due, at(205))
@@ -69,9 +120,40 @@ func TestTheLatestTenMissedFiresRun(t *testing.T) {
 	require.Empty(t, m.Tick(at(205)))
 }
 
+func TestTheLatestMissedFireStandsForAll(t *testing.T) {
+	m := owning(under(once), 1)
+	a := ranFrom(t, m, m.Tick(at(205)))
+	require.Equal(t, at(200), a.Due)
+	require.Equal(t, []Skip{{First: at(10), Last: at(190), Count: 19, Into: at(200)}}, a.Skips)
+}
+
+func TestNoMissedFireRuns(t *testing.T) {
+	m := owning(under(skip), 1)
+	a := one(t, m.Tick(at(205)), Account)
+	require.Equal(t, []Skip{{First: at(10), Last: at(200), Count: 20, Reason: event.SkipMissed}}, a.Skips)
+	require.Equal(t, at(200), a.Through)
+	m.Committed(0, at(200), at(205))
+	require.Equal(t, at(210), ranFrom(t, m, m.Tick(at(210.9))).Due, "it is on time")
+
+	m = owning(under(skip), 1)
+	a = one(t, m.Tick(at(40.5)), Begin)
+	require.Equal(t, at(40), a.Due)
+	require.Equal(t, []Skip{{First: at(10), Last: at(30), Count: 3, Reason: event.SkipMissed}}, a.Skips)
+}
+
+// The window bounds every policy.
+func TestWhatIsTooLateIsTold(t *testing.T) {
+	for _, policy := range []misfire.Policy{misfire.Once, misfire.Skip, misfire.All} {
+		m := owning(under(misfire.Rule{Policy: policy, Cap: 10, Window: time.Minute}), 1)
+		out := m.Tick(at(205))
+		require.Len(t, out, 1)
+		require.Equal(t, Skip{First: at(10), Last: at(140), Count: 14, Reason: event.SkipLate}, out[0].Skips[0])
+	}
+}
+
 // What comes due while a fire is made up is owed, not skipped.
 func TestAMadeUpFireSkipsNothing(t *testing.T) {
-	m := owning(monitored, 1)
+	m := owning(under(each), 1)
 	ranFrom(t, m, m.Tick(at(25)))
 	end := one(t, m.Returned(0, at(10), at(45)), End)
 	require.Equal(t, at(10), end.Through)
@@ -79,13 +161,35 @@ func TestAMadeUpFireSkipsNothing(t *testing.T) {
 	require.Equal(t, at(20), one(t, m.Committed(0, at(10), at(45)), Begin).Due)
 }
 
-func TestFiresBeforeTheJobWasUpWereDueToNobody(t *testing.T) {
+// A policy that was changed decides about what is owed from before: nothing is an overrun
+// that came due before the run in hand began.
+func TestAnotherPolicyDecidesAboutTheBacklog(t *testing.T) {
+	m := owning(under(each), 1)
+	ranFrom(t, m, m.Tick(at(45)))
+	s := m.set
+	s.Misfire = skip
+	require.Empty(t, m.Change(s, at(46)))
+	require.Empty(t, one(t, m.Returned(0, at(10), at(47)), End).Skips)
+	a := one(t, m.Committed(0, at(10), at(48)), Account)
+	require.Equal(t, []Skip{{First: at(20), Last: at(40), Count: 3, Reason: event.SkipMissed}}, a.Skips)
+}
+
+// What was due while no instance was up follows the policy; without a window it never runs.
+func TestFiresBeforeTheJobWasUp(t *testing.T) {
 	for name, up := range map[string]float64{"between fires": 35, "at a fire": 30} {
 		t.Run(name, func(t *testing.T) {
 			m := owning(Config{Settings: monitored.Settings, Up: at(up)}, 1)
 			a := one(t, m.Tick(at(55)), Begin)
-			require.Equal(t, at(40), a.Due)
-			require.Equal(t, []Skip{{First: at(10), Last: at(30), Count: 3, Reason: event.SkipDown}}, a.Skips)
+			require.Equal(t, at(50), a.Due)
+			require.Equal(t, []Skip{{First: at(10), Last: at(30), Count: 3, Reason: event.SkipDown},
+				{First: at(40), Last: at(40), Count: 1, Into: at(50)}}, a.Skips)
+
+			m = owning(Config{Settings: under(once).Settings, Up: at(up)}, 1)
+			require.Equal(t, []Skip{{First: at(10), Last: at(40), Count: 4, Into: at(50)}}, one(t, m.Tick(at(55)), Begin).Skips)
+
+			m = owning(Config{Settings: under(skip).Settings, Up: at(up)}, 1)
+			require.Equal(t, []Skip{{First: at(10), Last: at(30), Count: 3, Reason: event.SkipDown},
+				{First: at(40), Last: at(50), Count: 2, Reason: event.SkipMissed}}, one(t, m.Tick(at(55)), Account).Skips)
 		})
 	}
 	m := owning(Config{Settings: monitored.Settings, Up: at(100)}, 1) // in the future, by another clock
@@ -126,7 +230,7 @@ func TestADisabledServerIsToldWhenItIsEnabled(t *testing.T) {
 
 // Finding 14: leaving is taken back while the item runs, or does not; nothing is lost.
 func TestLeavingTakenBackLosesNothing(t *testing.T) {
-	m := owning(monitored, 1)
+	m := owning(under(skip), 1)
 	ranFrom(t, m, m.Tick(at(11)))
 	m.Own(all(1, ledger.Item{Through: at(10), Run: at(10), Leaving: true}), at(15))
 	require.Empty(t, m.Tick(at(25)))
@@ -136,7 +240,7 @@ func TestLeavingTakenBackLosesNothing(t *testing.T) {
 	m.Committed(0, end.Through, at(27))
 	require.Equal(t, at(30), one(t, m.Tick(at(30)), Begin).Due)
 
-	m = owning(monitored, 1)
+	m = owning(under(each), 1)
 	ranFrom(t, m, m.Tick(at(11)))
 	m.Own(all(1, ledger.Item{Through: at(10), Run: at(10), Leaving: true}), at(15))
 	end = one(t, m.Returned(0, at(10), at(27)), End)
@@ -149,7 +253,7 @@ func TestLeavingTakenBackLosesNothing(t *testing.T) {
 // Semantics §1: a held ledger begins nothing; with until it runs what it owes up to there,
 // and then accounts for it once.
 func TestAnEpochEnds(t *testing.T) {
-	m := owning(monitored, 1)
+	m := owning(under(each), 1)
 	l := all(1, ledger.Item{Through: zero})
 	l.Held = true
 	require.Empty(t, m.Own(l, at(9)))
@@ -295,7 +399,7 @@ func TestWithoutMonitoringAnItemThatMovesRunsNothingOld(t *testing.T) {
 
 // Findings 3 and 12: Stop gives back what waits for a place, and what is owed stays owed.
 func TestStop(t *testing.T) {
-	m := owning(monitored, 4)
+	m := owning(under(each), 4)
 	m.Tick(at(25))
 	for n := range 3 {
 		m.Begun(n, at(10), 1)
@@ -322,7 +426,7 @@ func TestStop(t *testing.T) {
 
 // What a begin skipped is told with it, and stays told when the begin is given back.
 func TestAGiveBackKeepsWhatWasTold(t *testing.T) {
-	m := owning(monitored, 1)
+	m := owning(under(each), 1)
 	a := one(t, m.Tick(at(205)), Begin)
 	require.Equal(t, at(100), a.Skips[0].Last)
 	m.Stop()
@@ -347,11 +451,19 @@ func TestARefusedBeginIsOwed(t *testing.T) {
 	require.Equal(t, at(10), a.Through)
 
 	// Finding 23: a refusal leaves nothing behind that another epoch could stumble over.
-	m = owning(monitored, 1)
+	m = owning(under(each), 1)
 	require.Len(t, one(t, m.Tick(at(205)), Begin).Skips, 1)
 	require.Empty(t, m.Refused(0, at(110), NotOwned, rec, "", at(205)))
 	require.Equal(t, zero, m.items[0].cursor)
 	require.Len(t, one(t, m.Tick(at(205)), Begin).Skips, 1, "they were not told")
+
+	// What was to be folded into a fire that ran elsewhere did not run either.
+	m = owning(under(once), 1)
+	m.Tick(at(45))
+	a = one(t, m.Refused(0, at(40), Elsewhere, ledger.Item{Through: zero}, "by b", at(45)), Account)
+	require.Equal(t, []Skip{{First: at(10), Last: at(40), Count: 4, Reason: event.SkipRunningElsewhere,
+		Detail: "by b"}}, a.Skips)
+	require.Equal(t, at(40), a.Through)
 }
 
 // A record that says that the item runs, while nothing of it is in hand here, refuses every
@@ -429,9 +541,9 @@ func TestANewScheduleTellsWhatItemsHadPassed(t *testing.T) {
 	before := misfire.Line{Now: grid(10 * time.Second)}
 	after := misfire.Line{Before: before, Since: at(8), Now: grid(3 * time.Second)}
 	start := func() *Machine {
-		return owning(Config{Settings: Settings{Monitor: true, Fires: before}}, 1)
+		return owning(Config{Settings: Settings{Monitor: true, Fires: before, Misfire: each}}, 1)
 	}
-	settings := Settings{Monitor: true, Fires: after}
+	settings := Settings{Monitor: true, Fires: after, Misfire: each}
 	// 9 was due by the new schedule, and the item had begun 10 of the one before.
 	want := []Skip{{First: at(9), Last: at(9), Count: 1, Reason: event.SkipSchedule}}
 	t.Run("running", func(t *testing.T) {
@@ -439,7 +551,8 @@ func TestANewScheduleTellsWhatItemsHadPassed(t *testing.T) {
 		ranFrom(t, m, m.Tick(at(11)))
 		require.Equal(t, want, one(t, m.Change(settings, at(11)), Tell).Skips)
 		end := one(t, m.Returned(0, at(10), at(16)), End)
-		require.Equal(t, []Skip{{First: at(12), Last: at(15), Count: 2, Reason: event.SkipRunning}}, end.Skips)
+		require.Empty(t, end.Skips)
+		require.Equal(t, at(12), one(t, m.Committed(0, at(10), at(16)), Begin).Due)
 	})
 	// While its begin may still be refused the item may yet run what it had passed: it is
 	// told later, or runs.
@@ -478,6 +591,36 @@ func TestANewScheduleTellsWhatItemsHadPassed(t *testing.T) {
 		out := m.Change(Settings{Monitor: true, Fires: misfire.Line{Before: before, Since: at(8),
 			Now: grid(5 * time.Second)}}, at(31))
 		require.Equal(t, []Skip{{First: at(15), Last: at(15), Count: 1, Reason: event.SkipSchedule}}, one(t, out, Tell).Skips)
+	})
+	// The item moves from an owner who has not heard of the schedule to one who has.
+	t.Run("moved", func(t *testing.T) {
+		m := New(Config{Settings: settings})
+		require.Equal(t, want, one(t, m.Own(all(1, ledger.Item{Through: at(10)}), at(11)), Tell).Skips)
+		m.Known(0, false, at(11))
+		require.Equal(t, at(12), one(t, m.Tick(at(12)), Begin).Due)
+	})
+	t.Run("moved from one who had heard", func(t *testing.T) {
+		for _, through := range []float64{8, 9, 12, 30} {
+			m := New(Config{Settings: settings})
+			require.Empty(t, m.Own(all(1, ledger.Item{Through: at(through)}), at(through)))
+		}
+	})
+	// What is told is told in stretches that hold nothing that ran.
+	t.Run("in both, between them", func(t *testing.T) {
+		m := start()
+		ranFrom(t, m, m.Tick(at(11)))
+		m.Returned(0, at(10), at(12))
+		m.Committed(0, at(10), at(12))
+		ranFrom(t, m, m.Tick(at(20)))
+		m.Returned(0, at(20), at(21))
+		m.Committed(0, at(20), at(21))
+		ranFrom(t, m, m.Tick(at(30)))
+		out := m.Change(Settings{Monitor: true, Fires: misfire.Line{Before: before, Since: at(8), Now: grid(2 * time.Second)}}, at(31))
+		told := one(t, out, Tell).Skips
+		require.Equal(t, []Skip{
+			{First: at(12), Last: at(18), Count: 4, Reason: event.SkipSchedule},
+			{First: at(22), Last: at(28), Count: 4, Reason: event.SkipSchedule},
+		}, told)
 	})
 	// Finding 5: no fire before since is the new schedule's.
 	t.Run("idle", func(t *testing.T) {
@@ -616,6 +759,66 @@ func TestAnItemOfAnotherEpochIsAnotherItem(t *testing.T) {
 	require.True(t, m.IsKnown(1), "operators' nodes are by number")
 	require.False(t, m.IsKnown(2))
 	require.Equal(t, "Begin, Account", says(m.Tick(at(41))))
+}
+
+// An asked schedule counts how often it is asked.
+type asked struct {
+	grid
+	times int
+}
+
+func (a *asked) Next(after time.Time) (time.Time, bool) {
+	a.times++
+	return a.grid.Next(after)
+}
+
+func (a *asked) Prev(before, notBefore time.Time) (time.Time, bool) {
+	a.times++
+	return a.grid.Prev(before, notBefore)
+}
+
+// What a day owes is decided once, though the items are offered one after the other, each
+// at its own instant.
+func TestItemsThatShareACursorShareADecision(t *testing.T) {
+	const total = 10_000
+	day := zero.Add(24 * time.Hour)
+	for name, rule := range map[string]misfire.Rule{"once": once, "skip": skip, "all": each, "no window": {Policy: misfire.Once}} {
+		t.Run(name, func(t *testing.T) {
+			fires := &asked{grid: grid(time.Second)}
+			m := New(Config{Settings: Settings{Monitor: true, Fires: fires, Misfire: rule}, Up: day})
+			m.Own(all(total, ledger.Item{Through: zero}), day)
+			fires.times = 0
+			for n := range total {
+				now := day.Add(time.Duration(n) * 10 * time.Microsecond)
+				require.Len(t, m.Known(n, false, now), 1)
+			}
+			require.Less(t, fires.times, 4*misfire.CountLimit)
+
+			fires.times = 0
+			for n := range total { // told in bulk when they are enabled
+				m.items[n].phase, m.items[n].cursor, m.items[n].disabled = idle, zero, true
+			}
+			for n := range total {
+				now := day.Add(time.Duration(n) * 10 * time.Microsecond)
+				require.Len(t, m.Known(n, false, now), 1)
+			}
+			require.Less(t, fires.times, 4*misfire.CountLimit)
+		})
+	}
+}
+
+func BenchmarkADayDown(b *testing.B) {
+	const total = 10_000
+	day := zero.Add(24 * time.Hour)
+	every, err := schedule.Parse(schedule.Config{Expr: "* * * * * ?", Zone: "UTC"})
+	require.NoError(b, err)
+	for b.Loop() {
+		m := New(Config{Settings: Settings{Monitor: true, Fires: every, Misfire: once}, Up: day})
+		m.Own(all(total, ledger.Item{Through: zero}), day)
+		for n := range total {
+			m.Known(n, false, day.Add(time.Duration(n)*10*time.Microsecond))
+		}
+	}
 }
 
 // Finding 24: what an event costs does not grow with the machine.

@@ -45,6 +45,7 @@ type outcome string
 
 const (
 	ran     outcome = "ran"
+	folded  outcome = "folded"
 	excused outcome = "excused" // nothing was recorded
 	maybe   outcome = "maybe"   // a skip does not say under which of two schedules it was decided
 )
@@ -83,7 +84,7 @@ func newWorld(t *rapid.T) *world {
 	}
 	w.lines = []misfire.Line{{Now: grid(10 * time.Second)}}
 	w.heard = 1
-	w.set = Settings{Monitor: rapid.Bool().Draw(t, "monitor"), Fires: w.lines[0]}
+	w.set = Settings{Monitor: rapid.Bool().Draw(t, "monitor"), Fires: w.lines[0], Misfire: w.rule()}
 	c := Config{Settings: w.set, Up: at(rapid.SampledFrom([]float64{-1000, -35, 0}).Draw(t, "up"))}
 	if rapid.Bool().Draw(t, "blocked") {
 		c.Blocked = []int{1}
@@ -97,6 +98,13 @@ func newWorld(t *rapid.T) *world {
 	}
 	w.own()
 	return w
+}
+
+func (w *world) rule() misfire.Rule {
+	return rapid.SampledFrom([]misfire.Rule{
+		once, skip, each, {Policy: misfire.Once}, {Policy: misfire.All, Cap: 3, Window: 30 * time.Second},
+		{Policy: misfire.Skip}, {Policy: misfire.Once, Window: 25 * time.Second},
+	}).Draw(w.T, "rule")
 }
 
 // assign is the leader's.
@@ -142,6 +150,7 @@ func (w *world) fires(from, to time.Time) (all []time.Time) {
 
 func (w *world) do(actions []Action) {
 	for _, a := range actions {
+		w.follows(a)
 		switch a.Kind {
 		case Run:
 			w.waiting = append(w.waiting, a)
@@ -160,6 +169,38 @@ func (w *world) do(actions []Action) {
 			w.queue = append(w.queue, a)
 		}
 	}
+}
+
+// follows requires that what the machine has just decided is what the policy says.
+func (w *world) follows(a Action) {
+	begins := a.Kind == Begin || (a.Kind == Run && a.Fence == 0)
+	late := w.now.Sub(a.Due)
+	switch r := w.set.Misfire; {
+	case begins && r.Policy == misfire.Skip && late > misfire.Prompt:
+		w.Fatalf("%+v: it was missed, and is made up", a)
+	case begins && r.Window > 0 && late > max(r.Window, misfire.Prompt):
+		w.Fatalf("%+v: it is %v late, and the window is %v", a, late, r.Window)
+	}
+	if n := len(a.Skips); n > 0 && a.Skips[n-1].Reason == event.SkipRunningElsewhere {
+		return // decided with the begin that was refused
+	}
+	for _, s := range a.Skips {
+		switch policy := w.set.Misfire.Policy; {
+		case policy != misfire.Once && !s.Into.IsZero(), policy != misfire.Skip && s.Reason == event.SkipMissed,
+			policy != misfire.Skip && s.Reason == event.SkipRunning, policy != misfire.All && s.Reason == event.SkipBeyond:
+			w.Fatalf("%+v: told under policy %v", a, policy)
+		case !s.Into.IsZero() && (!begins && a.Kind != Tell || !s.Last.Before(s.Into)):
+			w.Fatalf("%+v: nothing runs for what is folded", a)
+		}
+	}
+}
+
+// toldAs is the outcome that a skip tells.
+func toldAs(s Skip) outcome {
+	if !s.Into.IsZero() {
+		return folded
+	}
+	return outcome(s.Reason)
 }
 
 // skipped notes what is told as skipped.
@@ -181,7 +222,7 @@ func (w *world) skipped(a Action) {
 		}
 		for t, count := range sure {
 			if count == fits {
-				w.fate[a.Item][t] = outcome(s.Reason)
+				w.fate[a.Item][t] = toldAs(s)
 			} else if w.fate[a.Item][t] == "" {
 				w.fate[a.Item][t] = maybe
 			}
@@ -412,7 +453,7 @@ func (w *world) step() {
 	switch rapid.SampledFrom([]string{
 		"tick", "tick", "tick", "commit", "commit", "commit", "commit", "enter", "enter", "leave", "leave", "late",
 		"known", "known",
-		"server", "leaving", "take", "hold", "until", "epoch", "note", "monitor", "schedule", "hear", "unblock", "ahead",
+		"policy", "server", "leaving", "take", "hold", "until", "epoch", "note", "monitor", "schedule", "hear", "unblock", "ahead",
 		"own",
 	}).Draw(w.T, "step") {
 	case "tick":
@@ -446,6 +487,10 @@ func (w *world) step() {
 		w.own()  // what is taken away while nothing is recorded runs twice
 		s := w.set
 		s.Monitor = !s.Monitor
+		w.change(s)
+	case "policy":
+		s := w.set
+		s.Misfire = w.rule()
 		w.change(s)
 	case "hear":
 		w.hear()

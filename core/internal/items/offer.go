@@ -6,6 +6,7 @@ import (
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
 )
 
 // off reports whether the item is not to run, by an operator's wish.
@@ -38,25 +39,34 @@ func (m *Machine) offer(it *item, now time.Time) {
 	if last {
 		upTo = m.lastOf(now)
 	}
-	from := it.cursor
-	var skips []Skip
-	if from.Before(m.up) {
-		skips = m.skip(event.SkipDown, from, earlier(earlier(m.up, now), upTo))
-		from = lastOf(skips, from)
-	}
-	d := m.decide(misfire.Rule{Run: makeUp}, from, upTo)
-	if d.Skipped > 0 {
-		skips = append(skips, Skip{First: d.First, Last: d.Last, Count: d.Skipped, Reason: event.SkipMissed})
-	}
+	d := m.decide(it.cursor, upTo, now)
+	skips := skipped(d)
 	switch {
 	case len(d.Runs) > 0:
-		it.before = lastOf(skips, it.cursor)
-		m.begin(it, d.Runs[0], len(d.Runs) > 1, skips)
+		if d.Folded.Count > 0 {
+			skips = append(skips, Skip{First: d.Folded.First, Last: d.Folded.Last, Count: d.Folded.Count, Into: d.Runs[0]})
+		}
+		it.before, it.folded = lastOf(skips, it.cursor), d.Folded.Count
+		it.owes = len(d.Runs) > 1
+		it.madeUp = it.owes || now.Sub(d.Runs[0]) > misfire.Prompt || d.Runs[0].Before(it.freed)
+		m.begin(it, d.Runs[0], skips)
 	case last:
 		m.finish(it, skips, now)
 	case len(skips) > 0:
 		m.pass(it, lastOf(skips, it.cursor), skips)
 	}
+}
+
+// reasons are how a decision's are told.
+var reasons = map[misfire.Why]event.SkipReason{
+	misfire.Down: event.SkipDown, misfire.Late: event.SkipLate, misfire.Beyond: event.SkipBeyond, misfire.Missed: event.SkipMissed,
+}
+
+func skipped(d misfire.Decision) (skips []Skip) {
+	for _, s := range d.Skipped {
+		skips = append(skips, Skip{First: s.First, Last: s.Last, Count: s.Count, Reason: reasons[s.Why]})
+	}
+	return skips
 }
 
 func (m *Machine) offerDelayed(it *item, now time.Time) {
@@ -68,14 +78,14 @@ func (m *Machine) offerDelayed(it *item, now time.Time) {
 	case it.ready.After(now):
 		m.delays.add(it)
 	default:
-		it.before = it.cursor
-		m.begin(it, it.ready.Round(0), false, nil) // Due is an instant for everybody
+		it.before, it.folded, it.owes, it.madeUp = it.cursor, 0, false, false
+		m.begin(it, it.ready.Round(0), nil) // Due is an instant for everybody
 	}
 }
 
 // begin takes a fire in hand.
-func (m *Machine) begin(it *item, due time.Time, madeUp bool, skips []Skip) {
-	it.due, it.cursor, it.madeUp, it.recorded = due, due, madeUp, m.set.Monitor
+func (m *Machine) begin(it *item, due time.Time, skips []Skip) {
+	it.due, it.cursor, it.recorded = due, due, m.set.Monitor
 	if it.recorded {
 		it.skips = skips
 		m.enter(it, beginning)
@@ -85,7 +95,12 @@ func (m *Machine) begin(it *item, due time.Time, madeUp bool, skips []Skip) {
 	it.unrecorded = true
 	m.tell(it, skips)
 	m.enter(it, queued)
-	m.put(Action{Kind: Run, Item: it.number, Due: due, MadeUp: madeUp})
+	m.put(it.run(0))
+}
+
+// run is what hands the item to its function.
+func (it *item) run(fence registry.Revision) Action {
+	return Action{Kind: Run, Item: it.number, Due: it.due, Fence: fence, MadeUp: it.madeUp, Folded: it.folded}
 }
 
 // lastOf is up to where the epoch that ends lets its fires run: with a record at
@@ -165,11 +180,21 @@ func (m *Machine) tell(it *item, skips []Skip) {
 
 // skip returns the fires of a stretch, all skipped for one reason.
 func (m *Machine) skip(why event.SkipReason, from, upTo time.Time) []Skip {
-	d := m.decide(misfire.Rule{}, from, upTo)
-	if d.Skipped == 0 {
+	s := m.count(from, upTo)
+	if s.Count == 0 {
 		return nil
 	}
-	return []Skip{{First: d.First, Last: d.Last, Count: d.Skipped, Reason: why}}
+	return []Skip{{First: s.First, Last: s.Last, Count: s.Count, Reason: why}}
+}
+
+// ranElsewhere makes skips of all that a begin would have decided.
+func ranElsewhere(skips []Skip, due time.Time, detail string) []Skip {
+	own := Skip{First: due, Last: due, Count: 1, Reason: event.SkipRunningElsewhere, Detail: detail}
+	if n := len(skips) - 1; n >= 0 && !skips[n].Into.IsZero() { // what was to be folded into due, did not run either
+		own.First, own.Count = skips[n].First, skips[n].Count+1
+		skips = skips[:n]
+	}
+	return append(skips, own)
 }
 
 // lastOf is the last fire of skips, or otherwise when there is none.
@@ -187,32 +212,65 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// A memo remembers the latest decisions: items mostly share a cursor.
+// A memo remembers the latest decisions and counts: items mostly share a cursor. Both hold
+// for a while, since items are offered one after the other, each at its own instant.
 type memo struct {
-	entries [2]memoEntry
-	next    int
+	decisions [4]decided
+	counts    [4]counted
+	next      int
 }
 
-type memoEntry struct {
-	rule       misfire.Rule
-	from, upTo time.Time
-	decision   misfire.Decision
-	filled     bool
+type decided struct {
+	span     misfire.Span
+	decision misfire.Decision
 }
 
-func (m *Machine) decide(r misfire.Rule, from, upTo time.Time) misfire.Decision {
+// holds reports whether the decision is also that about another span.
+func (d *decided) holds(s misfire.Span) bool {
+	same := d.span.UpTo.Equal(s.UpTo) || (d.span.UpTo.Equal(d.span.Now) && s.UpTo.Equal(s.Now))
+	return d.span.From.Equal(s.From) && same && !d.span.Now.IsZero() &&
+		(s.Now.Equal(d.span.Now) || (s.Now.After(d.span.Now) && s.Now.Before(d.decision.Until)))
+}
+
+type counted struct {
+	from, upTo, until time.Time // the same for each up to which is before until
+	stretch           misfire.Stretch
+}
+
+// decide is what becomes of the fires that an item owes. Whoever calls it does not change it.
+func (m *Machine) decide(from, upTo, now time.Time) misfire.Decision {
 	if !from.Before(upTo) {
 		return misfire.Decision{}
 	}
-	for _, e := range m.memo.entries {
-		if e.filled && e.rule == r && e.from.Equal(from) && e.upTo.Equal(upTo) {
+	s := misfire.Span{From: from, UpTo: upTo.Round(0), Now: now.Round(0), Up: m.up}
+	for i := range m.memo.decisions {
+		if e := &m.memo.decisions[i]; e.holds(s) {
 			return e.decision
 		}
 	}
-	d := misfire.Decide(r, m.set.Fires, from, upTo)
-	m.memo.entries[m.memo.next] = memoEntry{rule: r, from: from, upTo: upTo, decision: d, filled: true}
-	m.memo.next = 1 - m.memo.next
+	d := misfire.Decide(m.set.Misfire, m.set.Fires, s)
+	m.memo.decisions[m.memo.next] = decided{s, d}
+	m.memo.next = (m.memo.next + 1) % len(m.memo.decisions)
 	return d
+}
+
+func (m *Machine) count(from, upTo time.Time) misfire.Stretch {
+	if !from.Before(upTo) {
+		return misfire.Stretch{}
+	}
+	for _, e := range m.memo.counts {
+		if e.from.Equal(from) && !upTo.Before(e.upTo) && upTo.Before(e.until) {
+			return e.stretch
+		}
+	}
+	s := misfire.Count(m.set.Fires, from, upTo)
+	e := counted{from: from, upTo: upTo.Round(0), stretch: s}
+	if e.until, _ = m.set.Fires.Next(upTo); e.until.IsZero() {
+		e.until = upTo.Round(0).Add(1)
+	}
+	m.memo.counts[m.memo.next] = e
+	m.memo.next = (m.memo.next + 1) % len(m.memo.counts)
+	return s
 }
 
 // missed says which schedule was changed while an item passed fires of the next one.
@@ -230,10 +288,51 @@ func (m *Machine) tellMissed(it *item) {
 		return
 	}
 	upTo := it.cursor.Add(-1) // the fire in hand is not missed
-	d := misfire.Decide(misfire.Rule{}, added{m.set.Fires, x.was, upTo}, x.since, upTo)
-	if d.Skipped > 0 {
-		m.tell(it, []Skip{{First: d.First, Last: d.Last, Count: d.Skipped, Reason: event.SkipSchedule}})
+	if misfire.Count(m.set.Fires, x.since, upTo).Count > misfire.CountLimit {
+		s := misfire.Count(added{m.set.Fires, x.was, upTo}, x.since, upTo)
+		m.tell(it, []Skip{{First: s.First, Last: s.Last, Count: s.Count, Reason: event.SkipSchedule}})
+		return
 	}
+	m.tell(it, m.passed(x, upTo))
+}
+
+// passed are the fires that tellMissed tells, in stretches that hold no others.
+func (m *Machine) passed(x *missed, upTo time.Time) (skips []Skip) {
+	open := false
+	for t := x.since; ; {
+		next, ok := m.set.Fires.Next(t)
+		if !ok || next.After(upTo) {
+			return skips
+		}
+		t = next
+		switch last := len(skips) - 1; {
+		case isFire(x.was, t):
+			open = false
+		case open:
+			skips[last].Last, skips[last].Count = t, skips[last].Count+1
+		default:
+			skips = append(skips, Skip{First: t, Last: t, Count: 1, Reason: event.SkipSchedule})
+			open = true
+		}
+	}
+}
+
+// inherit notes the fires of a new schedule that an owner before has passed who had not
+// heard of it: only the one before has the fire at which the record stands.
+func (m *Machine) inherit(it *item) {
+	line, ok := m.set.Fires.(misfire.Line)
+	if !ok || line.Before == nil || m.set.Delayed || !m.set.Monitor || !it.cursor.After(line.Since) {
+		return
+	}
+	if isFire(line.Before, it.cursor) && !isFire(line.Now, it.cursor) {
+		it.missed = &missed{since: line.Since, was: line.Before}
+		m.tellMissed(it)
+	}
+}
+
+func isFire(f misfire.Fires, t time.Time) bool {
+	next, ok := f.Next(t.Add(-1))
+	return ok && next.Equal(t)
 }
 
 // added is a schedule without the fires of another one, up to an instant.
@@ -247,11 +346,8 @@ type added struct {
 func (a added) Next(after time.Time) (time.Time, bool) {
 	for {
 		t, ok := a.Fires.Next(after)
-		if !ok || t.After(a.upTo) {
+		if !ok || t.After(a.upTo) || !isFire(a.was, t) {
 			return t, ok
-		}
-		if same, ok := a.was.Next(t.Add(-1)); !ok || !same.Equal(t) {
-			return t, true
 		}
 		after = t
 	}

@@ -94,6 +94,11 @@ func TestEveryEventInEveryState(t *testing.T) {
 		{"disabled", func(m *Machine, _ time.Time) string { return says(m.Known(0, true, at(15))) }},
 		{"Server", func(m *Machine, _ time.Time) string { return says(m.Server(false, at(15))) }},
 		{"Own", func(m *Machine, _ time.Time) string { return says(m.Own(all(1, rec), at(15))) }},
+		{"leaving", func(m *Machine, _ time.Time) string {
+			rec := rec
+			rec.Leaving = true
+			return says(m.Own(all(1, rec), at(15)))
+		}},
 		{"taken", func(m *Machine, _ time.Time) string { return says(m.Own(ledger.New(1, 1), at(15))) }},
 		{"Change", func(m *Machine, _ time.Time) string { return says(m.Change(Settings{Fires: m.set.Fires}, at(15))) }},
 		{"Unblock", func(m *Machine, _ time.Time) string { return says(m.Unblock(0, at(15))) }},
@@ -116,8 +121,8 @@ func TestEveryEventInEveryState(t *testing.T) {
 			"Begun": "Run → queued", "NotOwned": " → idle", "Behind": "Begin → beginning",
 			"Elsewhere": "Account → accounting", "taken": " → stray",
 		},
-		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "taken": "Drop → stray",
-			"Stop": "Drop → queued"},
+		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "leaving": "Drop → queued",
+			"taken": "Drop → stray", "Stop": "Drop → queued"},
 		running: {
 			"Returned": "End → ending", "taken": " → stray",
 		},
@@ -187,7 +192,7 @@ func TestStrays(t *testing.T) {
 		require.Equal(t, "Drop", says(m.Own(gone, at(12))))
 		require.False(t, m.Entered(0, at(10)))
 		out := m.Dropped(0, at(10))
-		require.Equal(t, []Action{{Kind: GiveBack, Due: at(10), Through: zero}}, out, "its running node goes")
+		require.Equal(t, []Action{{Kind: GiveBack, Due: at(10), Through: zero}}, out, "nothing runs")
 		require.Empty(t, m.Committed(0, zero, at(12)))
 		require.True(t, m.Quiet())
 	})

@@ -47,8 +47,9 @@ func (p *Pool) Task(run func()) *Task { return &Task{pool: p, run: run} }
 
 // Poke makes the task run soon, or once more when it runs now. It returns at
 // once. After Close it does nothing.
-func (t *Task) Poke() {
-	p := t.pool
+func (t *Task) Poke() { t.pool.poke(t) }
+
+func (p *Pool) poke(t *Task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

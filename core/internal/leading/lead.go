@@ -52,10 +52,13 @@ func (l *Leader) reshard(ctx context.Context) error {
 			again, err = l.hush(ctx, s)
 		}
 		if err == nil && !again {
-			again, err = l.schedule(ctx, s)
+			again, err = l.schedule(ctx, &s)
 		}
 		if err == nil && !again {
-			plan := sharding.Derive(s.View)
+			var plan *sharding.Plan
+			if plan, err = l.derive(ctx, &s); err != nil {
+				return err
+			}
 			var done event.Resharded
 			done, err = l.write(ctx, plan, s)
 			done.Took = l.cfg.Now().Sub(begun)
@@ -106,12 +109,40 @@ func (l *Leader) hush(ctx context.Context, s snapshot) (bool, error) {
 	return true, nil
 }
 
+// derive makes the plan. One that takes it that records are lost, or that an epoch is
+// over, is made again of what the notices show besides: of a registration that runs
+// something nothing else may be left.
+func (l *Leader) derive(ctx context.Context, s *snapshot) (*sharding.Plan, error) {
+	plan := sharding.Derive(s.View)
+	if !plan.Final() {
+		return plan, nil
+	}
+	ids, err := l.cfg.Session.Children(ctx, l.cfg.Job.Notices())
+	if err != nil {
+		return nil, fmt.Errorf("core: notices: %w", err)
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		_, read := s.notified[id]
+		return read
+	})
+	if len(ids) == 0 {
+		return plan, nil
+	}
+	nodes, err := l.cfg.Session.Get(ctx, l.paths(ids)...)
+	if err != nil {
+		return nil, fmt.Errorf("core: notices: %w", err)
+	}
+	l.add(s, ids, nodes)
+	return sharding.Derive(s.View), nil
+}
+
 // A snapshot is what the registry says, with the versions that a commit needs.
 type snapshot struct {
 	sharding.View
 	term     registry.Node
 	base     registry.Node
 	schedule registry.Node
+	first    []registry.Op   // the first schedule, made with the first base
 	notified map[string]bool // who has a notice
 }
 
@@ -132,11 +163,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	}
 	paths := []string{job.Term(), job.Base(), job.Schedule()}
 	fixed := len(paths)
-	for _, id := range ids {
-		paths = append(paths, job.Ledger(id), job.Life(id), job.Notice(id), job.Instance(id))
-	}
-	const each = 4
-	nodes, err := l.cfg.Session.Get(ctx, paths...)
+	nodes, err := l.cfg.Session.Get(ctx, append(paths, l.paths(ids)...)...)
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
 	}
@@ -160,15 +187,34 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
 		Base: l.readBase(s.base),
 	}
+	l.add(&s, ids, nodes[fixed:])
+	return s, nil
+}
+
+// each is how many nodes are read of an id.
+const each = 4
+
+// paths are those of what is read of each id.
+func (l *Leader) paths(ids []string) []string {
+	job := l.cfg.Job
+	paths := make([]string, 0, each*len(ids))
+	for _, id := range ids {
+		paths = append(paths, job.Ledger(id), job.Life(id), job.Notice(id), job.Instance(id))
+	}
+	return paths
+}
+
+// add takes what was read of ids into the snapshot.
+func (l *Leader) add(s *snapshot, ids []string, nodes []registry.Node) {
+	eligible := l.cfg.Facts().Eligible
 	for i, id := range ids {
-		of := nodes[fixed+each*i:]
+		of := nodes[each*i:]
 		if m, known := l.member(id, of[0], of[1], of[2], of[3]); known {
-			m.Eligible = m.State == sharding.Alive && f.Eligible(id)
+			m.Eligible = m.State == sharding.Alive && eligible(id)
 			s.Members = append(s.Members, m)
 		}
 		s.notified[id] = of[2].Exists()
 	}
-	return s, nil
 }
 
 func (l *Leader) readBase(n registry.Node) *layout.Base {
@@ -217,8 +263,8 @@ func (l *Leader) foreign(path, among string, err error) {
 }
 
 // schedule puts the configured schedule in force, where it is not. It reports whether
-// it wrote.
-func (l *Leader) schedule(ctx context.Context, s snapshot) (bool, error) {
+// it wrote. The first one is left to the commit that makes the first base.
+func (l *Leader) schedule(ctx context.Context, s *snapshot) (bool, error) {
 	f := l.cfg.Facts()
 	rule := f.Rule
 	was, err := layout.UnmarshalSchedule(s.schedule.Value)
@@ -233,14 +279,18 @@ func (l *Leader) schedule(ctx context.Context, s snapshot) (bool, error) {
 	if s.schedule.Exists() {
 		op = registry.Set(l.cfg.Job.Schedule(), nil, s.schedule.Version)
 		if err == nil {
-			next.Since = l.since(s)
-			next.Before = past(was, l.owed(s))
+			next.Since = l.since(*s, was.Since)
+			next.Before = past(was, l.owed(*s))
 		} else {
 			l.warn("the node "+op.Path+" holds no schedule; it is made again from the configuration", err)
 		}
 	}
 	op.Value = layout.MarshalSchedule(next)
-	return true, l.commit(ctx, s, []registry.Op{op})
+	if !s.schedule.Exists() && !s.base.Exists() {
+		s.first = []registry.Op{op}
+		return false, nil
+	}
+	return true, l.commit(ctx, *s, []registry.Op{op})
 }
 
 // pastRules bounds how many schedules before are kept, however far an item lags.
@@ -272,9 +322,12 @@ func (l *Leader) owed(s snapshot) time.Time {
 }
 
 // since is from when on a new schedule counts: what any record says was decided under
-// the one before.
-func (l *Leader) since(s snapshot) time.Time {
+// the one before, and that one counted from was on.
+func (l *Leader) since(s snapshot, was time.Time) time.Time {
 	since := s.Now
+	if was.After(since) && was.Before(s.Now.Add(ledger.Believable)) {
+		since = was
+	}
 	if s.Base != nil && s.Base.Through.After(since) {
 		since = s.Base.Through
 	}
@@ -299,7 +352,7 @@ func (l *Leader) report(p *sharding.Plan, done event.Resharded) {
 		slices.SortFunc(done.Moves, func(a, b event.Move) int { return a.Item - b.Item })
 		l.cfg.Emit(done)
 	}
-	if len(p.Lost) > 0 && len(done.Moves) > 0 {
+	if len(p.Lost) > 0 && (len(done.Moves) > 0 || (p.Base != nil && done.Commits > 0)) {
 		l.warn(fmt.Sprintf("items %s stood in no ledger: their records are lost, and nobody knows which fires until now they ran; they go on from here",
 			ledger.FormatRange(p.Lost)), nil)
 	}
@@ -308,8 +361,8 @@ func (l *Leader) report(p *sharding.Plan, done event.Resharded) {
 // await watches for what the plan waits for, and says so.
 func (l *Leader) await(p *sharding.Plan) {
 	want := map[target]bool{}
-	for _, n := range p.Waiting {
-		want[target{l.cfg.Job.Running(n), registry.Self}] = true
+	for _, id := range p.Ending {
+		want[target{l.cfg.Job.Rounds(id), registry.Self}] = true
 	}
 	for _, id := range p.Held {
 		want[target{l.cfg.Job.Ledger(id), registry.Self}] = true
@@ -353,8 +406,8 @@ func (l *Leader) await(p *sharding.Plan) {
 	}
 }
 
-// wary is how long a wait goes on until the leader looks by itself: the node whose end
-// it waits for may have been deleted from outside.
+// wary is how long a wait goes on until the leader looks by itself: the node that it
+// watches may have been deleted from outside.
 const wary = 5 * time.Second
 
 // lookAgain looks after a while, once for however many waits.
@@ -376,11 +429,10 @@ func (l *Leader) lookAgain() {
 	})
 }
 
-// sawAwaited looks again when a run has ended, or a held ledger has changed.
+// sawAwaited looks again when an item has ended that is leaving, or a held ledger has
+// changed; once, too, when the watch begins, since that may have happened before.
 func (l *Leader) sawAwaited(e registry.Event) {
-	running := strings.HasSuffix(e.Path, "/running")
-	if e.Synced || (running && e.Node.Exists()) {
-		return
+	if !e.Synced {
+		l.Look()
 	}
-	l.Look()
 }

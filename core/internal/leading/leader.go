@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
-	"github.com/elasticron/elasticron/core/internal/failpoint"
 	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )

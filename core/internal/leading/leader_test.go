@@ -346,6 +346,29 @@ func TestTheScheduleInForce(t *testing.T) {
 	})
 }
 
+// A leader whose clock is behind puts no schedule in force that begins before the one that it
+// replaces; but one that a clock years ahead has made binds nobody.
+func TestNoScheduleBeginsBeforeTheOneItReplaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead time.Duration
+		binds bool
+	}{"an hour ahead": {time.Hour, true}, "years ahead": {2 * ledger.Believable, false}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				a := b.join("a", at(time.Millisecond))
+				b.until("owned", func() bool { return b.schedule().Number == 1 && b.spread(6, "a") })
+				since, was := time.Now().Add(c.ahead).UTC(), b.schedule()
+				was.Number, was.Since, was.Before = 2, since, []layout.Past{{Rule: was.Rule}}
+				b.commit(registry.Set(b.job.Schedule(), layout.MarshalSchedule(was), registry.AnyVersion))
+				b.change(func(f *Facts) { f.Rule = layout.Rule{Cron: "0 30 * * * ?"} }, a)
+				b.until("changed", func() bool { return b.schedule().Number == 3 })
+				require.Equal(b, c.binds, b.schedule().Since.Equal(since))
+				require.False(b, b.schedule().Since.After(since))
+			})
+		})
+	}
+}
+
 // What a new leader must tidy it tidies, though it has not looked at anything yet.
 func TestItemsAboveTheTotalAreTidied(t *testing.T) {
 	inBubble(t, func(b *bed) {
@@ -441,4 +464,37 @@ func TestSlowTidyingDelaysNothing(t *testing.T) {
 		require.False(b, b.itemsAre(6), "it still tidied")
 		b.until("tidied", func() bool { return b.itemsAre(6) })
 	})
+}
+
+// A registration of which only the notice is left may run something: what stands in no
+// ledger is given to nobody, and no epoch ends, until it has registered anew or is gone.
+func TestARegistrationOfWhichOnlyTheNoticeIsLeft(t *testing.T) {
+	for name, total := range map[string]int{"records are missed": 6, "the total changes": 4} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				first := b.join("a", at(time.Millisecond))
+				b.until("a leads and has all", func() bool { return b.led(first) && b.spread(6, "a") })
+				b.join("b", at(time.Millisecond))
+				b.until("both share", func() bool { return b.spread(6, "a", "b") && b.ledger("b").Len() == 3 })
+				told := b.get(b.job.Notice("b")).Version
+				b.commit(registry.Delete(b.job.Life("b"), registry.AnyVersion), registry.Delete(b.job.Ledger("b"), registry.AnyVersion))
+				b.change(func(f *Facts) { f.Total = total }, first)
+				<-time.After(10 * time.Second)
+				require.Equal(t, 3, b.ledger("a").Len())
+				require.Equal(t, 6, b.epoch().To)
+				require.Greater(t, b.get(b.job.Notice("b")).Version, told, "it is told that it must register anew")
+				b.commit(registry.Delete(b.job.Notice("b"), registry.AnyVersion))
+				first.Look()
+				b.until("the leader goes on", func() bool {
+					return b.epoch().To == total && (total < 6 || b.spread(6, "a"))
+				})
+			})
+		})
+	}
+}
+
+func (b *bed) epoch() layout.Base {
+	base, err := layout.UnmarshalBase(b.get(b.job.Base()).Value)
+	require.NoError(b, err)
+	return base
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
-	"github.com/elasticron/elasticron/core/internal/failpoint"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/core/internal/sharding"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -76,6 +76,7 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 			ops = append(ops, registry.Delete(f, registry.AnyVersion))
 		}
 	}
+	ops = append(ops, w.s.first...)
 	if err := l.commit(ctx, w.s, ops); err != nil {
 		l.contended = nil
 		for _, x := range step.Ledgers {
@@ -83,6 +84,7 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 		}
 		return err
 	}
+	w.s.first = nil
 	w.s.term.Version++
 	if step.Base != nil {
 		w.s.base.Version++

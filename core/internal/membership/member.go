@@ -57,6 +57,8 @@ type Config struct {
 	Strategies map[string]strategy.Strategy
 	// IP and Name are the stable part of the instance's id.
 	IP, Name string
+	// HostName is for people.
+	HostName string
 	Places   *places.Places
 	// Call runs the job's function.
 	Call func(ctx context.Context, s settings.Settings, r firing.Run) error
@@ -90,6 +92,7 @@ type Member struct {
 	id        layout.InstanceID
 	up        time.Time
 	servers   map[string]string
+	halted    map[string]bool // stable names that an operator has paused
 	instances map[string]bool
 	lives     map[string]layout.Life
 	firing    *firing.Firing
@@ -120,7 +123,7 @@ const (
 // New returns a member that does nothing before Join.
 func New(c Config) *Member {
 	m := &Member{
-		cfg: c, servers: map[string]string{}, instances: map[string]bool{}, lives: map[string]layout.Life{},
+		cfg: c, servers: map[string]string{}, halted: map[string]bool{}, instances: map[string]bool{}, lives: map[string]layout.Life{},
 	}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
@@ -322,9 +325,11 @@ func (m *Member) State() State {
 	switch {
 	case m.stage < stageRegistered:
 	case m.set.Stored.Disabled:
-		s.Disabled = "the job is disabled in its configuration"
+		s.Disabled = settings.DisabledReason(m.set.Stored)
 	case !m.enabled(m.cfg.IP):
 		s.Disabled = "the server " + m.cfg.IP + " is disabled"
+	case m.halted[m.cfg.Name]:
+		s.Disabled = "the instance " + m.cfg.Name + " is paused"
 	}
 	f, l := m.firing, m.leader
 	m.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/settings"
@@ -31,7 +33,7 @@ func (m *Member) scaffold(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("core: prepare: %w", err)
 	}
 	config := nodes[len(nodes)-1]
-	var ops []registry.Op
+	var ops, guard []registry.Op
 	for _, n := range nodes[:len(wanted)] {
 		switch {
 		case !n.Exists():
@@ -42,6 +44,11 @@ func (m *Member) scaffold(ctx context.Context) (bool, error) {
 			if err := m.checkClass(n); err != nil {
 				return false, err
 			}
+		case n.Path == m.cfg.Job.OwnRoot():
+			if err := m.checkRemoved(n); err != nil {
+				return false, err
+			}
+			guard = []registry.Op{registry.Check(n.Path, n.Version)}
 		}
 	}
 	write, err := m.configure(config)
@@ -53,12 +60,23 @@ func (m *Member) scaffold(ctx context.Context) (bool, error) {
 		m.reach(stagePrepared)
 		return true, nil
 	}
+	ops = slices.Concat(guard, ops) // nothing is made any more once the job is removed
 	fits := m.cfg.Session.Limits().MaxOps
 	_, err = m.cfg.Session.Commit(ctx, ops[:min(len(ops), fits)]...)
 	if errors.Is(err, registry.ErrExists) || errors.Is(err, registry.ErrNoParent) || errors.Is(err, registry.ErrVersion) || errors.Is(err, registry.ErrNotFound) {
 		err = nil
 	}
 	return false, err
+}
+
+// checkRemoved refuses a job that an operator has removed.
+func (m *Member) checkRemoved(own registry.Node) error {
+	t, removed := layout.UnmarshalTombstone(own.Value)
+	if !removed {
+		return nil
+	}
+	return &field.Error{Job: m.name(), Field: "Name", Problem: fmt.Sprintf(
+		"an operator removed this job at %s; readmit it (package admin), or use another name", t.Removed.Format(time.RFC3339))}
 }
 
 // checkClass refuses a job that belongs to another Java class.
@@ -130,6 +148,6 @@ func (m *Member) tellSettings(set settings.Settings) {
 		m.warn(line, nil)
 	}
 	if set.Stored.Disabled {
-		m.warn("the job is disabled in its configuration: nothing begins until it says disabled: false", nil)
+		m.warn(settings.DisabledReason(set.Stored)+"; nothing begins until it says disabled: false", nil)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"github.com/elasticron/elasticron/core/internal/execution"
-	"github.com/elasticron/elasticron/core/internal/failpoint"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
@@ -105,10 +105,11 @@ func (m *Member) life() []byte {
 			}
 		}
 	}
-	return layout.MarshalLife(layout.Life{Up: m.up, At: now, Zone: settings.LocalZone()})
+	return layout.MarshalLife(layout.Life{Up: m.up, At: now, Zone: settings.LocalZone(), Host: m.cfg.HostName})
 }
 
-// serverOps write the server's node where it is missing, or is to start disabled.
+// serverOps write the server's node where it is missing, or is to start disabled, and
+// else demand that it stands: nobody removes the server of an instance that registers.
 func (m *Member) serverOps() []registry.Op {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,7 +121,7 @@ func (m *Member) serverOps() []registry.Op {
 	case m.set.Stored.Disabled && status != disabled:
 		return []registry.Op{registry.Set(path, []byte(disabled), registry.AnyVersion)}
 	}
-	return nil
+	return []registry.Op{registry.Check(path, registry.AnyVersion)}
 }
 
 // inherit returns the ledger that a registration starts with, and what removes the one
@@ -134,7 +135,7 @@ func (m *Member) inherit(ctx context.Context) (*ledger.Ledger, []registry.Op, er
 	}
 	job := m.cfg.Job
 	nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered,
-		job.Ledger(old.id), job.Life(old.id), job.Notice(old.id), job.Instance(old.id), job.Leader(), job.Term())
+		job.Ledger(old.id), job.Life(old.id), job.Notice(old.id), job.Instance(old.id), job.Rounds(old.id), job.Leader(), job.Term())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -213,7 +214,9 @@ func (m *Member) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("core: open: %w", err)
 	}
-	place := execution.Place{Life: m.cfg.Job.Life(id), Ledger: m.cfg.Job.Ledger(id)}
+	place := execution.Place{
+		ID: id, Life: m.cfg.Job.Life(id), Ledger: m.cfg.Job.Ledger(id), Rounds: m.cfg.Job.Rounds(id),
+	}
 	led, err := ledger.Decode(nodes[0].Value)
 	if !nodes[0].Exists() || err != nil {
 		m.gone(fmt.Errorf("core: the new ledger is not there: %w", errors.Join(err, registry.ErrNotFound)))
@@ -335,13 +338,20 @@ func (m *Member) leave(ctx context.Context) error {
 	if !f.Quiet() || !m.cfg.Places.Idle() || !l.Settled() {
 		return nil // their ends poke again
 	}
+	ops := []registry.Op{
+		registry.Delete(m.cfg.Job.Life(id), registry.AnyVersion),
+		registry.Delete(m.cfg.Job.Notice(id), registry.AnyVersion),
+	}
+	rounds, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Rounds(id))
+	if err != nil {
+		return err
+	}
+	if rounds[0].Exists() {
+		ops = append(ops, registry.Delete(rounds[0].Path, registry.AnyVersion))
+	}
 	failpoint.Hit(failpoint.BeforeLeave)
-	_, err := settle.Commit{
-		Store: m.cfg.Session,
-		Ops: []registry.Op{
-			registry.Delete(m.cfg.Job.Life(id), registry.AnyVersion),
-			registry.Delete(m.cfg.Job.Notice(id), registry.AnyVersion),
-		},
+	_, err = settle.Commit{
+		Store: m.cfg.Session, Ops: ops,
 		Shows: func(n registry.Node) bool { return !n.Exists() },
 	}.Run(ctx, m.hindered)
 	if failed, refused := errors.AsType[*registry.CommitError](err); refused && errors.Is(failed, registry.ErrNotFound) {

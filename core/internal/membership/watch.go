@@ -91,11 +91,13 @@ func (m *Member) putInForce() {
 	defer m.putting.Unlock()
 	m.mu.Lock()
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
+	after, beside := m.set.ShowAfter, m.besideJava()
 	m.mu.Unlock()
 	if f == nil || left {
 		return
 	}
 	f.SetServer(begins)
+	f.Show(after, beside)
 	if set != m.put {
 		m.put = set
 		f.Configure(set)
@@ -103,7 +105,10 @@ func (m *Member) putInForce() {
 }
 
 // begins reports whether anything may begin here, by operators' wishes.
-func (m *Member) begins() bool { return m.enabled(m.cfg.IP) && !m.set.Stored.Disabled }
+func (m *Member) begins() bool { return m.able() && !m.set.Stored.Disabled }
+
+// able reports whether this instance may own items, and lead.
+func (m *Member) able() bool { return m.enabled(m.cfg.IP) && !m.halted[m.cfg.Name] }
 
 // enabled reports whether instances of the server may own items.
 func (m *Member) enabled(ip string) bool {
@@ -125,10 +130,29 @@ func (m *Member) sawInstance(n registry.Node) func() {
 			return m.look
 		}
 	}
-	if had == n.Exists() {
+	switch {
+	case had == n.Exists():
 		return nil
+	case isJava(id):
+		return m.switched
 	}
 	return m.look
+}
+
+// isJava tells the instances of ElasticJob itself, by the form of the id.
+func isJava(id string) bool {
+	parsed, err := layout.ParseInstanceID(id)
+	return err == nil && parsed.IsJava()
+}
+
+// besideJava reports whether an instance is there that knows no ledgers. The caller holds mu.
+func (m *Member) besideJava() bool {
+	for id := range m.instances {
+		if isJava(id) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Member) sawLife(n registry.Node) func() {
@@ -164,7 +188,16 @@ func (m *Member) sawFlag(n registry.Node) func() {
 }
 
 // sawInForce follows the schedule by which everybody fires. The base is the leader's.
+// Operators pause instances beside it.
 func (m *Member) sawInForce(n registry.Node) func() {
+	if name, ok := layout.PausedName(path.Base(n.Path)); ok {
+		if n.Exists() {
+			m.halted[name] = true
+		} else {
+			delete(m.halted, name)
+		}
+		return m.switched
+	}
 	if n.Path != m.cfg.Job.Schedule() || !n.Exists() {
 		return m.look
 	}
@@ -249,7 +282,7 @@ func (m *Member) itemSettings() items.Settings {
 		t.line.Now = m.set.Schedule
 		t.delay, t.delayed = m.set.Schedule.Delay()
 	}
-	return items.Settings{Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line}
+	return items.Settings{Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire}
 }
 
 // sawLeader follows who leads.
@@ -268,7 +301,7 @@ func (m *Member) sawLeader(e registry.Event) {
 func (m *Member) look() {
 	m.mu.Lock()
 	l := m.leader
-	able := l != nil && m.enabled(m.cfg.IP) && m.instances[m.id.String()] && !m.paused && m.stage == stageFiring
+	able := l != nil && m.able() && m.instances[m.id.String()] && !m.paused && m.stage == stageFiring
 	m.mu.Unlock()
 	if l != nil {
 		l.SetAble(able)
@@ -361,7 +394,7 @@ func (m *Member) facts() leading.Facts {
 	for id := range m.instances {
 		instances = append(instances, id)
 		if parsed, err := layout.ParseInstanceID(id); err == nil {
-			eligible[id] = m.enabled(parsed.IP)
+			eligible[id] = m.enabled(parsed.IP) && !m.halted[parsed.Stable()]
 		}
 	}
 	slices.Sort(instances)

@@ -60,31 +60,125 @@ func between(l list, from, upTo time.Time) (fires list) {
 	return fires
 }
 
-func decided(fires list, run int) Decision {
-	cut := max(0, len(fires)-run)
-	d := Decision{Skipped: cut}
-	if cut > 0 {
-		d.First, d.Last = fires[0], fires[cut-1]
+var rules = rapid.Custom(func(t *rapid.T) Rule {
+	return Rule{
+		Policy: rapid.SampledFrom([]Policy{Once, Skip, All}).Draw(t, "policy"), Cap: rapid.IntRange(1, 12).Draw(t, "cap"),
+		Window: time.Duration(rapid.SampledFrom([]int{0, 1, 500, 1000, 7000, 20_000, 3_600_000}).Draw(t, "window")) * time.Millisecond,
 	}
-	if cut < len(fires) {
-		d.Runs = fires[cut:]
+})
+
+func spanOf(t *rapid.T) Span {
+	s := Span{
+		From: at(rapid.IntRange(-5, 65).Draw(t, "from")), Up: at(rapid.IntRange(-100, 80).Draw(t, "up")),
+		Now: at(rapid.IntRange(-5, 70).Draw(t, "now")).Add(time.Duration(rapid.IntRange(0, 999).Draw(t, "ms")) * time.Millisecond),
 	}
-	return d
+	s.UpTo = s.Now
+	if rapid.Bool().Draw(t, "an epoch ends") {
+		s.UpTo = at(rapid.IntRange(-5, 65).Draw(t, "up to"))
+	}
+	return s
 }
 
-func requireSame(t *rapid.T, want, got Decision) {
-	if got.Skipped != want.Skipped || !got.First.Equal(want.First) || !got.Last.Equal(want.Last) ||
-		!slices.EqualFunc(got.Runs, want.Runs, time.Time.Equal) {
-		t.Fatalf("%+v\n%+v", want, got)
+// fates is the oracle: what becomes of each fire, written down as the rule reads.
+func fates(r Rule, fires list, s Span) map[time.Time]string {
+	all := map[time.Time]string{}
+	up := s.Up
+	if up.After(s.Now) {
+		up = s.Now
 	}
+	told := func(t time.Time, why string) {
+		if all[t] = why; !t.After(up) {
+			all[t] = "down"
+		}
+	}
+	var owed list
+	for _, t := range between(fires, s.From, s.UpTo) {
+		late := s.Now.Sub(t)
+		switch {
+		case r.Window > 0 && late > max(r.Window, Prompt):
+			told(t, "late")
+		case r.Window == 0 && !t.After(up):
+			told(t, "late")
+		default:
+			owed = append(owed, t)
+		}
+	}
+	for i, t := range owed {
+		after := len(owed) - 1 - i
+		switch {
+		case r.Policy == Once && after == 0, r.Policy == All && after < r.Cap:
+			all[t] = "runs"
+		case r.Policy == Once:
+			all[t] = "folded"
+		case r.Policy == All:
+			told(t, "beyond")
+		case after == 0 && s.Now.Sub(t) <= Prompt && t.After(up):
+			all[t] = "runs"
+		default:
+			told(t, "missed")
+		}
+	}
+	return all
 }
 
-func TestTheLatestFiresRunAndTheOthersAreSkipped(t *testing.T) {
+var words = map[Why]string{Down: "down", Late: "late", Beyond: "beyond", Missed: "missed"}
+
+// fatesOf reads a decision, and requires that it speaks of each fire once and in order.
+func fatesOf(t *rapid.T, fires list, s Span, d Decision) map[time.Time]string {
+	all := map[time.Time]string{}
+	last := s.From
+	note := func(x Stretch, what string) {
+		dues := between(fires, x.First.Add(-1), x.Last)
+		if len(dues) != x.Count || x.Count == 0 || !dues[0].Equal(x.First) || !dues[x.Count-1].Equal(x.Last) || !x.First.After(last) {
+			t.Fatalf("%s: %+v", what, x)
+		}
+		for _, due := range dues {
+			all[due] = what
+		}
+		last = x.Last
+	}
+	for _, x := range d.Skipped {
+		note(x.Stretch, words[x.Why])
+	}
+	if d.Folded != (Stretch{}) {
+		note(d.Folded, "folded")
+		if len(d.Runs) != 1 {
+			t.Fatalf("folded into %v", d.Runs)
+		}
+	}
+	for _, due := range d.Runs {
+		note(Stretch{due, due, 1}, "runs")
+	}
+	return all
+}
+
+// Every fire of a span has one fate, and it is that of the rule.
+func TestEachFireHasTheFateOfItsRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, run := lists.Draw(t, "schedule"), rapid.IntRange(0, 12).Draw(t, "run")
-		from, upTo := at(rapid.IntRange(-5, 65).Draw(t, "from")), at(rapid.IntRange(-5, 65).Draw(t, "up to"))
-		requireSame(t, decided(between(l, from, upTo), run), Decide(Rule{Run: run}, l, from, upTo))
+		l, r, s := lists.Draw(t, "schedule"), rules.Draw(t, "rule"), spanOf(t)
+		d := Decide(r, l, s)
+		require.Equal(t, fates(r, l, s), fatesOf(t, l, s, d))
 	})
+}
+
+// Until it says so a decision is the same later.
+func TestADecisionHoldsForAWhile(t *testing.T) {
+	held, tried := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		tried++
+		l, r, s := lists.Draw(t, "schedule"), rules.Draw(t, "rule"), spanOf(t)
+		d := Decide(r, l, s)
+		later := s
+		later.Now = s.Now.Add(time.Duration(rapid.IntRange(1, 25_000).Draw(t, "later")) * time.Millisecond)
+		if s.UpTo.Equal(s.Now) {
+			later.UpTo = later.Now
+		}
+		if later.Now.Before(d.Until) {
+			held++
+			require.Equal(t, fatesOf(t, l, s, d), fatesOf(t, l, later, Decide(r, l, later)))
+		}
+	})
+	require.Greater(t, 20*held, tried, "chance has played too little")
 }
 
 // A line fires as the one schedule until since, since included, and as the other afterwards.
@@ -118,9 +212,8 @@ func TestALineIsTwoSchedules(t *testing.T) {
 				}
 			}
 		}
-		from, upTo, run := at(rapid.IntRange(-5, 65).Draw(t, "from")), at(rapid.IntRange(-5, 65).Draw(t, "up to")),
-			rapid.IntRange(0, 12).Draw(t, "run")
-		requireSame(t, decided(between(want, from, upTo), run), Decide(Rule{Run: run}, fires, from, upTo))
+		r, span := rules.Draw(t, "rule"), spanOf(t)
+		require.Equal(t, fates(r, want, span), fatesOf(t, want, span, Decide(r, fires, span)))
 	})
 }
 
@@ -132,28 +225,30 @@ func TestPastTheCountLimit(t *testing.T) {
 	for _, fires := range []int{CountLimit - 1, CountLimit, CountLimit + 1, CountLimit + 3, CountLimit + 10,
 		CountLimit + 11, 100_000_000} {
 		for _, run := range []int{0, 1, 10} {
-			d := Decide(Rule{Run: run}, every, zero, at(fires))
-			require.Len(t, d.Runs, run)
-			for i, due := range d.Runs {
-				require.True(t, due.Equal(at(fires-run+1+i)), "%d fires: %v", fires, d.Runs)
+			rest, runs := latest(every, zero, at(fires), run)
+			require.Len(t, runs, run)
+			for i, due := range runs {
+				require.True(t, due.Equal(at(fires-run+1+i)), "%d fires: %v", fires, runs)
 			}
-			require.True(t, d.First.Equal(at(1)))
-			require.True(t, d.Last.Equal(at(fires-run)), "%d fires, %d run: the last is %v", fires, run, d.Last)
-			require.LessOrEqual(t, d.Skipped, fires-run)
-			require.GreaterOrEqual(t, d.Skipped, min(fires-run, CountLimit-run))
+			require.True(t, rest.First.Equal(at(1)))
+			require.True(t, rest.Last.Equal(at(fires-run)), "%d fires, %d run: the last is %v", fires, run, rest.Last)
+			require.LessOrEqual(t, rest.Count, fires-run)
+			require.GreaterOrEqual(t, rest.Count, min(fires-run, CountLimit-run))
 		}
 	}
-	d := Decide(Rule{Run: 2 * CountLimit}, every, zero, at(CountLimit+7))
-	require.Len(t, d.Runs, CountLimit+7)
-	require.Zero(t, d.Skipped)
-	require.True(t, d.First.IsZero())
+	rest, runs := latest(every, zero, at(CountLimit+7), 2*CountLimit)
+	require.Len(t, runs, CountLimit+7)
+	require.Equal(t, Stretch{}, rest)
 }
 
 // Finding 11: a decision about years costs milliseconds; here, it is counted what it asks.
 func TestADecisionAsksTheScheduleSoOften(t *testing.T) {
-	c := &counted{}
-	Decide(Rule{Run: 10}, c, zero, zero.AddDate(30, 0, 0))
-	require.Less(t, c.asked, CountLimit+100)
+	years := zero.AddDate(30, 0, 0)
+	for _, r := range []Rule{{Policy: Once}, {Policy: Once, Window: time.Hour}, {Policy: Skip, Window: 48 * time.Hour}, {Policy: All, Cap: 10}} {
+		c := &counted{}
+		Decide(r, c, Span{From: zero, UpTo: years, Now: years})
+		require.Less(t, c.asked, 2*CountLimit+100, "%+v", r)
+	}
 }
 
 // counted fires each second and counts how often it is asked.

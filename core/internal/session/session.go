@@ -18,8 +18,8 @@ import (
 const (
 	// controlTasks and recordTasks bound the requests that one process has under way:
 	// for membership and leading, and for begins and ends.
-	controlTasks = 16
-	recordTasks  = 64
+	controlTasks = 256
+	recordTasks  = 512
 	// deniedPause is how long a refused target is left alone.
 	deniedPause = time.Second
 	// deniedWarn is how often it is told.
@@ -42,7 +42,7 @@ type Session struct {
 	joined  sync.WaitGroup
 
 	mu     sync.Mutex
-	routes map[target]func(registry.Event)
+	routes map[target]*route
 	asking bool // for what was refused, after a while
 	warned time.Time
 }
@@ -50,6 +50,12 @@ type Session struct {
 type target struct {
 	path  string
 	scope registry.Scope
+}
+
+// A route is who watches a target.
+type route struct {
+	handle func(registry.Event)
+	list   list // of Children
 }
 
 // Open opens a session and follows it. warn is told of targets that cannot be watched.
@@ -63,7 +69,7 @@ func Open(ctx context.Context, reg registry.Registry, warn func(problem string, 
 		return nil, errors.Join(fmt.Errorf("core: session: %w", err), ses.Close(ctx))
 	}
 	s := &Session{
-		Session: ses, watcher: w, warn: warn, routes: map[target]func(registry.Event){},
+		Session: ses, watcher: w, warn: warn, routes: map[target]*route{},
 		Control: lane.NewPool(controlTasks), Records: lane.NewPool(recordTasks),
 	}
 	s.Context, s.cancel = context.WithCancelCause(context.Background())
@@ -77,9 +83,13 @@ func (s *Session) follow() {
 		events, err := s.watcher.Next(s.Context)
 		switch {
 		case err == nil:
+			var unsure []target
 			for _, e := range events {
-				s.hand(e)
+				if s.hand(e) {
+					unsure = append(unsure, target{e.Path, e.Scope})
+				}
 			}
+			s.relist(unsure)
 		case s.Context.Err() != nil, s.Err() != nil, errors.Is(err, registry.ErrClosed):
 			return // the session has ended, and its owner sees Done
 		case errors.Is(err, registry.ErrDenied):
@@ -91,12 +101,36 @@ func (s *Session) follow() {
 	}
 }
 
-func (s *Session) hand(e registry.Event) {
+// hand hands an event to its handler. It reports whether the target is to be listed once more.
+func (s *Session) hand(e registry.Event) (unsure bool) {
 	s.mu.Lock()
-	handle := s.routes[target{e.Path, e.Scope}]
+	r := s.routes[target{e.Path, e.Scope}]
+	if r == nil {
+		s.mu.Unlock()
+		return false
+	}
+	var gone []string
+	if e.Scope == registry.Children {
+		gone, unsure = r.list.note(e)
+	}
 	s.mu.Unlock()
-	if handle != nil {
-		handle(e)
+	for _, child := range gone {
+		r.handle(registry.Event{Path: e.Path, Scope: e.Scope, Node: registry.Node{Path: child}})
+	}
+	r.handle(e)
+	return unsure
+}
+
+// relist has the children listed of which some may have gone unseen.
+func (s *Session) relist(targets []target) {
+	s.mu.Lock()
+	defer s.mu.Unlock() // or a target would be added that Unfollow has removed
+	for _, t := range targets {
+		if r := s.routes[t]; r != nil {
+			r.list.begin()
+			s.watcher.Remove(t.path, t.scope)
+			_ = s.watcher.Add(t.path, t.scope) // as in addAgain
+		}
 	}
 }
 
@@ -108,6 +142,9 @@ func (s *Session) denied(err error) {
 	tell := time.Since(s.warned) >= deniedWarn
 	if tell {
 		s.warned = time.Now()
+	}
+	for _, r := range s.routes {
+		r.list.broken()
 	}
 	if !s.asking {
 		s.asking = true
@@ -138,7 +175,7 @@ func (s *Session) addAgain() {
 // Follow has handle called with what a target shows, until Unfollow.
 func (s *Session) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
 	s.mu.Lock()
-	s.routes[target{path, scope}] = handle
+	s.routes[target{path, scope}] = &route{handle: handle}
 	s.mu.Unlock()
 	if err := s.watcher.Add(path, scope); err != nil && s.Context.Err() == nil && s.Err() == nil {
 		s.warn("cannot watch "+path, err)

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -38,6 +40,7 @@ func (s *strict) deny(paths ...string) {
 		for _, w := range s.watchers {
 			if w.added[p] {
 				w.Remove(p, registry.Self)
+				w.Remove(p, registry.Children)
 				w.refuse(p)
 			}
 		}
@@ -260,6 +263,76 @@ func TestATargetThatWasShownIsAskedForAgainToo(t *testing.T) {
 		b.pass(deniedPause)
 		require.Equal(t, []string{"a1", "a2"}, b.values("/a"))
 	})
+}
+
+// Children that go while their directory is denied are told as gone once it is shown again,
+// whatever is denied meanwhile; what came is told, and what stayed is not told as gone.
+func TestChildrenThatWentWhileTheyWereDenied(t *testing.T) {
+	for name, meanwhile := range map[string]func(b *bed){
+		"alone": func(*bed) {},
+		"while another is denied": func(b *bed) {
+			b.reg.deny("/b")
+			b.follow("/b")
+			b.pass(10 * time.Second)
+		},
+		"shown and denied once more": func(b *bed) {
+			b.reg.deny()
+			b.pass(deniedPause)
+			b.reg.deny("/dir")
+			b.do(registry.Delete("/dir/2", registry.AnyVersion))
+			b.pass(2 * deniedPause)
+		},
+		"denied while they are listed": func(b *bed) {
+			b.reg.deny()
+			time.Sleep(deniedPause)
+			b.reg.deny("/dir")
+			b.do(registry.Delete("/dir/2", registry.AnyVersion))
+			b.pass(2 * deniedPause)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBed(t, func(b *bed) {
+				b.do(registry.Create("/dir", nil))
+				for _, n := range []string{"1", "2", "3"} {
+					b.do(registry.Create("/dir/"+n, nil))
+				}
+				stands := map[string]bool{}
+				b.ses.Follow("/dir", registry.Children, func(e registry.Event) {
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					if e.Synced {
+						return
+					}
+					if stands[e.Node.Path] = e.Node.Exists(); !e.Node.Exists() {
+						delete(stands, e.Node.Path)
+					}
+				})
+				b.do(registry.Create("/dir/4", nil))
+				synctest.Wait()
+				require.Len(t, stands, 4)
+				b.reg.deny("/dir")
+				b.do(registry.Delete("/dir/1", registry.AnyVersion))
+				b.do(registry.Delete("/dir/4", registry.AnyVersion))
+				b.do(registry.Create("/dir/5", nil))
+				b.pass(2 * deniedPause)
+				meanwhile(b)
+				b.reg.deny()
+				b.pass(2 * deniedPause)
+				var want []string
+				ids, err := b.other.Children(t.Context(), "/dir")
+				require.NoError(t, err)
+				for _, id := range ids {
+					want = append(want, "/dir/"+id)
+				}
+				require.ElementsMatch(t, want, slices.Collect(maps.Keys(stands)))
+				before := b.adds()
+				b.do(registry.Create("/dir/6", nil))
+				b.pass(time.Minute)
+				require.True(t, stands["/dir/6"])
+				require.Equal(t, before, b.adds())
+			})
+		})
+	}
 }
 
 // What is not wanted any more is not asked for.

@@ -29,7 +29,10 @@ var shown = []struct {
 	{"ItemParams", itemParams},
 	{"JobParam", func(c layout.Config) string { return c.JobParameter }},
 	{"Monitor", func(c layout.Config) string { return choice(c.MonitorExecution, "on", "off") }},
-	{"Misfire", func(c layout.Config) string { return choice(c.Misfire, "once", "skip") }},
+	{"ShowRunningAfter", func(c layout.Config) string { return cmp.Or(c.Props[PropShowRunning], showRunning.String()) }},
+	{"Misfire", misfirePolicy},
+	{"MisfireCap", func(c layout.Config) string { return cmp.Or(c.Props[PropMisfireCap], strconv.Itoa(misfireCap)) }},
+	{"MisfireWindow", func(c layout.Config) string { return duration(c.Props[PropMisfireWindow], misfireWindow) }},
 	{"Failover", func(c layout.Config) string { return strconv.FormatBool(c.Failover) }},
 	{"MaxTimeDiff", func(c layout.Config) string { return interval(c.MaxTimeDiffSeconds, time.Second, "any") }},
 	{"ReconcileInterval", func(c layout.Config) string { return interval(c.ReconcileIntervalMinutes, time.Minute, "never") }},
@@ -127,6 +130,24 @@ func choice(on bool, yes, no string) string {
 		return yes
 	}
 	return no
+}
+
+func misfirePolicy(c layout.Config) string {
+	if c.Misfire && c.Props[PropMisfirePolicy] != "" {
+		return c.Props[PropMisfirePolicy]
+	}
+	return choice(c.Misfire, "once", "skip")
+}
+
+// duration makes one of the spellings of a duration.
+func duration(text string, otherwise time.Duration) string {
+	if text == "" {
+		return otherwise.String()
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return d.String()
+	}
+	return text
 }
 
 func interval(n int, unit time.Duration, none string) string {

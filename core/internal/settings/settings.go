@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/core/internal/schedule"
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
@@ -25,6 +27,33 @@ const (
 	// PropZone is the zone of a job that has no time zone: that of the process which
 	// wrote the configuration first.
 	PropZone = OwnProps + "zone"
+	// PropShowRunning holds JobConfig.ShowRunningAfter.
+	PropShowRunning = OwnProps + "showRunningAfter"
+	// PropDisabledReason says why a job is disabled, where a program disabled it.
+	PropDisabledReason = OwnProps + "disabledReason"
+	// PropMisfirePolicy is "all" for core.MisfireAll. It counts where ElasticJob's misfire
+	// is true: switched off there, nothing is made up.
+	PropMisfirePolicy = OwnProps + "misfire.policy"
+	// PropMisfireCap and PropMisfireWindow hold JobConfig.MisfireCap and MisfireWindow.
+	PropMisfireCap    = OwnProps + "misfire.cap"
+	PropMisfireWindow = OwnProps + "misfire.window"
+)
+
+const (
+	// neverShown is PropShowRunning of a job whose runs are not shown.
+	neverShown = "never"
+	// showRunning is how long a run lasts until it is shown, unless it is configured.
+	showRunning = time.Second
+)
+
+const (
+	// misfireAll is PropMisfirePolicy of core.MisfireAll.
+	misfireAll = "all"
+	// misfireCap and misfireWindow are the bounds of what is made up, unless they are configured.
+	misfireCap    = 10
+	misfireWindow = time.Hour
+	// MaxMisfireCap keeps a decision about fires cheap.
+	MaxMisfireCap = 1_000
 )
 
 const (
@@ -54,6 +83,11 @@ type Settings struct {
 	ItemParams map[int]string
 	// Monitor: what runs is recorded.
 	Monitor bool
+	// Misfire is what becomes of fires that came due and could not begin.
+	Misfire misfire.Rule
+	// ShowAfter is how long a run lasts until it is shown as a running node; negative is
+	// for ever.
+	ShowAfter time.Duration
 	// Reconcile is how often the leader looks at everything; 0 is never.
 	Reconcile time.Duration
 }
@@ -66,7 +100,9 @@ func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Setti
 		Gap: cmp.Or(c.Props[PropGap], "run-after"), Overlap: cmp.Or(c.Props[PropOverlap], "first"),
 		Reconcile: time.Duration(max(c.ReconcileIntervalMinutes, 0)) * time.Minute,
 	}
-	var errs [4]error
+	var errs [6]error
+	s.ShowAfter, errs[4] = ParseShowRunning(c.Props[PropShowRunning])
+	s.Misfire, errs[5] = ParseMisfire(c)
 	s.Schedule, errs[0] = ParseSchedule(c.Cron, s.Zone, s.Gap, s.Overlap)
 	errs[1] = checkTotal(c.ShardingTotalCount, s.Schedule)
 	s.Strategy, errs[2] = findStrategy(c.JobShardingStrategyType, own)
@@ -77,11 +113,25 @@ func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Setti
 	return s, nil
 }
 
+// DisabledReason says that the job is disabled in its configuration, and why where that is
+// known; "" when it is not.
+func DisabledReason(c layout.Config) string {
+	if !c.Disabled {
+		return ""
+	}
+	said := "the job is disabled in its configuration"
+	if why := c.Props[PropDisabledReason]; why != "" {
+		said += ": " + why
+	}
+	return said
+}
+
 // names are the fields of core.JobConfig by their keys in the registry.
 var names = map[string]string{
 	"jobName": "Name", "cron": "Cron", "timeZone": "TimeZone", "gap": "Gap", "overlap": "Overlap",
 	"shardingTotalCount": "Shards", "shardingItemParameters": "ItemParams", "jobParameter": "JobParam",
-	"monitorExecution": "Monitor", "misfire": "Misfire", "failover": "Failover", "maxTimeDiffSeconds": "MaxTimeDiff",
+	"monitorExecution": "Monitor", "showRunningAfter": "ShowRunningAfter", "misfire": "Misfire",
+	"misfireCap": "MisfireCap", "misfireWindow": "MisfireWindow", "failover": "Failover", "maxTimeDiffSeconds": "MaxTimeDiff",
 	"reconcileIntervalMinutes": "ReconcileInterval", "jobShardingStrategyType": "Strategy",
 	"description": "Description", "label": "Label", "disabled": "Disabled", "staticSharding": "StaticSharding",
 }
@@ -95,6 +145,73 @@ func Named(job string, err error) error {
 		}
 		e.Field = cmp.Or(names[e.Field], e.Field)
 	})
+}
+
+// FormatShowRunning is PropShowRunning for JobConfig.ShowRunningAfter, "" for the default.
+func FormatShowRunning(after time.Duration) string {
+	switch {
+	case after < 0:
+		return neverShown
+	case after == 0:
+		return ""
+	}
+	return after.String()
+}
+
+// ParseShowRunning reads PropShowRunning; negative is never.
+func ParseShowRunning(text string) (time.Duration, error) {
+	switch text {
+	case "":
+		return showRunning, nil
+	case neverShown:
+		return -1, nil
+	}
+	after, err := time.ParseDuration(text)
+	if err != nil || after <= 0 {
+		return 0, field.Errorf("showRunningAfter", "%.40q is not a duration; write for example 500ms, or never", text)
+	}
+	return after, nil
+}
+
+// SetMisfire makes props of ours say JobConfig.Misfire's All, MisfireCap and MisfireWindow;
+// what is the default is left out.
+func SetMisfire(props layout.Props, all bool, atMost int, window time.Duration) {
+	if all {
+		props[PropMisfirePolicy] = misfireAll
+	}
+	if atMost != 0 && atMost != misfireCap {
+		props[PropMisfireCap] = strconv.Itoa(atMost)
+	}
+	if window != 0 && window != misfireWindow {
+		props[PropMisfireWindow] = max(window, 0).String()
+	}
+}
+
+// ParseMisfire reads the policy for fires that were missed.
+func ParseMisfire(c layout.Config) (misfire.Rule, error) {
+	r := misfire.Rule{Policy: misfire.Once, Cap: misfireCap, Window: misfireWindow}
+	var errs [3]error
+	switch policy := c.Props[PropMisfirePolicy]; {
+	case policy != "" && policy != misfireAll:
+		errs[0] = field.Errorf("misfire", `%.40q is not a policy of its own; write "all", or leave it out`, policy)
+	case !c.Misfire:
+		r.Policy = misfire.Skip
+	case policy == misfireAll:
+		r.Policy = misfire.All
+	}
+	if text := c.Props[PropMisfireCap]; text != "" {
+		n, err := strconv.Atoi(text)
+		if r.Cap = n; err != nil || n < 1 || n > MaxMisfireCap {
+			errs[1] = field.Errorf("misfireCap", "%.40q is not a number of fires to make up; give 1 to %d", text, MaxMisfireCap)
+		}
+	}
+	if text := c.Props[PropMisfireWindow]; text != "" {
+		window, err := time.ParseDuration(text)
+		if r.Window = window; err != nil || window < 0 || (window > 0 && window < misfire.Prompt) {
+			errs[2] = field.Errorf("misfireWindow", "%.40q is not a duration of at least %v; write for example 30m", text, misfire.Prompt)
+		}
+	}
+	return r, errors.Join(errs[:]...)
 }
 
 // ParseSchedule reads a schedule: the expression, the name of a zone ("" is the local
@@ -178,7 +295,6 @@ func Inactive(c layout.Config) []string {
 		}
 	}
 	say(c.Failover, "Failover is set but not active yet: an item whose instance dies while it runs waits for its next fire")
-	say(!c.Misfire, "Misfire is MisfireSkip but not active yet: fires that were missed are made up")
 	say(c.MaxTimeDiffSeconds > 0, "MaxTimeDiff is set but not active yet: clocks are not compared")
 	say(c.StaticSharding, "StaticSharding is set but not active yet: items move when instances change")
 	var foreign []string

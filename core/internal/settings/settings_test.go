@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/strategy"
@@ -19,6 +20,25 @@ func good() layout.Config {
 	return layout.Config{
 		JobName: "hello", Cron: "0 0 2 * * ?", TimeZone: "Asia/Shanghai", ShardingTotalCount: 3, ShardingItemParameters: "0=a,2=c",
 		Misfire: true, MonitorExecution: true, MaxTimeDiffSeconds: -1, ReconcileIntervalMinutes: 10,
+	}
+}
+
+// What the registry holds of Elasticron's own is checked like the rest.
+func TestShowRunningAfter(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": time.Second, "never": -1, "1m30s": 90 * time.Second, "1ms": time.Millisecond} {
+		c := layout.Config{Cron: "* * * * * ?", ShardingTotalCount: 1, Props: layout.Props{PropShowRunning: text}}
+		s, err := Parse("hello", c, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, s.ShowAfter)
+		if text != "" {
+			require.Equal(t, text, FormatShowRunning(want))
+		}
+	}
+	require.Empty(t, FormatShowRunning(0))
+	for _, text := range []string{"0s", "-1s", "soon", "5"} {
+		c := layout.Config{Cron: "* * * * * ?", ShardingTotalCount: 1, Props: layout.Props{PropShowRunning: text}}
+		_, err := Parse("hello", c, nil)
+		require.ErrorContains(t, err, `job "hello": ShowRunningAfter: `)
 	}
 }
 
@@ -134,7 +154,7 @@ func TestDifferences(t *testing.T) {
 	after.TimeZone, after.ReconcileIntervalMinutes, after.MaxTimeDiffSeconds = "", 0, 90
 	after.ShardingItemParameters, after.JobParameter, after.JobShardingStrategyType = "0=a", "p", "STICKY"
 	after.Description, after.Label, after.Failover, after.Disabled, after.StaticSharding = "d", "l\nl", true, true, true
-	after.Props = layout.Props{PropGap: "skip", PropOverlap: "both", "uri": "http://sesame"}
+	after.Props = layout.Props{PropGap: "skip", PropOverlap: "both", PropMisfireCap: "5", PropMisfireWindow: "0s", "uri": "http://sesame"}
 	require.Equal(t, []event.Change{
 		{Field: "Cron", Old: "0 0 2 * * ?", New: "0/5 * * * * ?"},
 		{Field: "TimeZone", Old: "Asia/Shanghai", New: ""},
@@ -145,6 +165,8 @@ func TestDifferences(t *testing.T) {
 		{Field: "JobParam", Old: "", New: "p"},
 		{Field: "Monitor", Old: "on", New: "off"},
 		{Field: "Misfire", Old: "once", New: "skip"},
+		{Field: "MisfireCap", Old: "10", New: "5"},
+		{Field: "MisfireWindow", Old: "1h0m0s", New: "0s"},
 		{Field: "Failover", Old: "false", New: "true"},
 		{Field: "MaxTimeDiff", Old: "any", New: "1m30s"},
 		{Field: "ReconcileInterval", Old: "10m0s", New: "never"},
@@ -181,13 +203,56 @@ func TestEveryStoredFieldIsComparedOrKnownToMeanNothing(t *testing.T) {
 
 func TestWhatMeansTheSameIsNoDifference(t *testing.T) {
 	before, after := good(), good()
-	before.Props = layout.Props{PropGap: "run-after", PropOverlap: "first"}
+	before.Props = layout.Props{PropGap: "run-after", PropOverlap: "first", PropMisfireCap: "10", PropMisfireWindow: "60m"}
 	before.JobShardingStrategyType, after.JobShardingStrategyType = "avg_allocation", ""
 	before.Cron, before.ShardingItemParameters = "0  0 2 * * ? ", " 2=c , 0=a,"
 	before.ReconcileIntervalMinutes, after.ReconcileIntervalMinutes = 0, -1
 	before.MaxTimeDiffSeconds = 0
 	after.JobListenerTypes, after.JobErrorHandlerType = []string{"x"}, "LOG"
 	require.Empty(t, Differences(before, after))
+}
+
+// What stands in the registry, what it means, and how it reads.
+func TestMisfire(t *testing.T) {
+	for _, c := range []struct {
+		all    bool
+		cap    int
+		window time.Duration
+		on     bool
+		props  layout.Props
+		want   misfire.Rule
+		shown  string
+	}{
+		{on: true, props: layout.Props{}, want: misfire.Rule{Policy: misfire.Once, Cap: 10, Window: time.Hour}, shown: "once"},
+		{on: true, cap: 10, window: time.Hour, props: layout.Props{}, want: misfire.Rule{Policy: misfire.Once, Cap: 10, Window: time.Hour}, shown: "once"},
+		{props: layout.Props{}, want: misfire.Rule{Policy: misfire.Skip, Cap: 10, Window: time.Hour}, shown: "skip"},
+		{
+			all: true, on: true, cap: 3, window: time.Minute, shown: "all",
+			props: layout.Props{PropMisfirePolicy: "all", PropMisfireCap: "3", PropMisfireWindow: "1m0s"},
+			want:  misfire.Rule{Policy: misfire.All, Cap: 3, Window: time.Minute},
+		},
+		{ // switched off in ElasticJob's console
+			all: true, window: -1, props: layout.Props{PropMisfirePolicy: "all", PropMisfireWindow: "0s"},
+			want: misfire.Rule{Policy: misfire.Skip, Cap: 10}, shown: "skip",
+		},
+	} {
+		stored := good()
+		stored.Misfire, stored.Props = c.on, layout.Props{}
+		SetMisfire(stored.Props, c.all, c.cap, c.window)
+		require.Equal(t, c.props, stored.Props)
+		s, err := Parse("hello", stored, nil)
+		require.NoError(t, err)
+		require.Equal(t, c.want, s.Misfire)
+		require.Equal(t, c.shown, misfirePolicy(stored))
+	}
+	stored := good()
+	stored.Props = layout.Props{PropMisfirePolicy: "some", PropMisfireCap: "1001", PropMisfireWindow: "soon"}
+	_, err := Parse("hello", stored, nil)
+	var fields []string
+	for _, e := range field.All(err) {
+		fields = append(fields, e.Field)
+	}
+	require.Equal(t, []string{"Misfire", "MisfireCap", "MisfireWindow"}, fields)
 }
 
 func TestDifferentPropsAreNamedAndNotShown(t *testing.T) {
@@ -223,11 +288,11 @@ func TestInactive(t *testing.T) {
 	c.Misfire, c.MaxTimeDiffSeconds, c.Failover, c.StaticSharding = false, 5, true, true
 	c.JobErrorHandlerType, c.JobListenerTypes = "LOG", []string{"x"}
 	lines := Inactive(c)
-	require.Len(t, lines, 5)
-	for i, begin := range []string{"Failover is", "Misfire is", "MaxTimeDiff is", "StaticSharding is"} {
+	require.Len(t, lines, 4)
+	for i, begin := range []string{"Failover is", "MaxTimeDiff is", "StaticSharding is"} {
 		require.True(t, strings.HasPrefix(lines[i], begin), lines[i])
 	}
-	require.Equal(t, "settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType, jobListenerTypes", lines[4])
+	require.Equal(t, "settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType, jobListenerTypes", lines[3])
 }
 
 func TestOverwritingKeepsWhatOnlyElasticJobKnows(t *testing.T) {

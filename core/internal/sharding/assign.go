@@ -30,13 +30,7 @@ func (p *Plan) assign() {
 	var wanted map[int]string
 	if ids := p.view.eligible(); len(ids) > 0 {
 		p.dropCopies(owners)
-		wanted = map[int]string{}
-		assigned := p.view.Assign(ids, base.To, previous(owners))
-		for _, id := range ids { // whoever else a strategy names gets nothing
-			for _, n := range assigned[id] {
-				wanted[n] = id
-			}
-		}
+		wanted = p.wanted(ids, owners)
 		p.start(wanted)
 		for n := range base.To {
 			p.place(n, owners, wanted[n])
@@ -47,6 +41,21 @@ func (p *Plan) assign() {
 		assigned.Assigned = true
 		p.Base, p.last = &assigned, true
 	}
+}
+
+// wanted is to whom the strategy gives each item of the epoch in force.
+func (p *Plan) wanted(ids []string, owners map[int]string) map[int]string {
+	wanted := map[int]string{}
+	if len(ids) == 0 {
+		return wanted
+	}
+	assigned := p.view.Assign(ids, p.view.Base.To, previous(owners))
+	for _, id := range ids { // whoever else a strategy names gets nothing
+		for _, n := range assigned[id] {
+			wanted[n] = id
+		}
+	}
+	return wanted
 }
 
 // complete reports whether every item stands in a ledger. One that the strategy gives to
@@ -151,7 +160,7 @@ func (p *Plan) dropCopies(owners map[int]string) {
 			switch {
 			case owners[n] == m.ID:
 			case m.State == Alive && rec.Running():
-				p.Waiting = append(p.Waiting, n)
+				p.wait(n, m.ID)
 				rec.Leaving = true
 				p.after[m.ID].Set(n, rec)
 			default:
@@ -159,6 +168,12 @@ func (p *Plan) dropCopies(owners map[int]string) {
 			}
 		}
 	}
+}
+
+// wait notes that an item must end first, and who runs it.
+func (p *Plan) wait(n int, owner string) {
+	p.Waiting = append(p.Waiting, n)
+	p.Ending = append(p.Ending, owner)
 }
 
 // place moves item n to the id that should own it, or makes it leave.
@@ -175,7 +190,7 @@ func (p *Plan) place(n int, owners map[int]string, to string) {
 			p.after[from].Set(n, rec)
 		}
 	case owned && state == Alive && rec.Running():
-		p.Waiting = append(p.Waiting, n)
+		p.wait(n, from)
 		rec.Leaving = true
 		p.after[from].Set(n, rec)
 	default:

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/elasticron/elasticron/core/internal/failpoint"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 )
@@ -25,6 +25,8 @@ type Plan struct {
 	Moves []Move
 	// Waiting are the items that must end first.
 	Waiting []int
+	// Ending are the ids of owners of items that are leaving and run.
+	Ending []string
 	// Held are the ids whose ledgers will change before the plan can go on.
 	Held []string
 	// Drop are the ids of dead members whose ledgers are empty after the moves.
@@ -33,7 +35,7 @@ type Plan struct {
 	// must be told.
 	Nudge []string
 	// Lost are items that stood in no ledger though the epoch was assigned: what ran
-	// of them is not known any more.
+	// of them is not known any more. They begin anew, or their epoch ends.
 	Lost []int
 
 	view    View
@@ -75,7 +77,15 @@ func Derive(v View) *Plan {
 	slices.SortFunc(p.Moves, func(a, b Move) int { return a.Item - b.Item })
 	slices.Sort(p.Waiting)
 	p.Waiting = slices.Compact(p.Waiting)
+	slices.Sort(p.Ending)
+	p.Ending = slices.Compact(p.Ending)
 	return p
+}
+
+// Final reports whether the plan gives up what stands in no ledger: records that are lost,
+// or an epoch that is over.
+func (p *Plan) Final() bool {
+	return len(p.Lost) > 0 || (p.Base != nil && p.view.Base != nil && p.Base.Epoch > p.view.Base.Epoch)
 }
 
 func (p *Plan) repair() bool {
@@ -116,6 +126,21 @@ func (p *Plan) hold() {
 	if all || failpoint.Mutant(failpoint.BaseEarly) {
 		b := p.view.Base
 		p.Base = &layout.Base{Epoch: b.Epoch + 1, From: b.To, To: p.view.Total, Through: p.view.end()}
+		p.lose()
+	}
+}
+
+// lose notes what stood in no ledger when its epoch ended.
+func (p *Plan) lose() {
+	owners := p.takeStock()
+	if len(owners) == p.view.Base.To {
+		return
+	}
+	wanted := p.wanted(p.view.eligible(), owners)
+	for n := range p.view.Base.To {
+		if _, known := p.records[n]; !known && wanted[n] != "" {
+			p.Lost = append(p.Lost, n)
+		}
 	}
 }
 

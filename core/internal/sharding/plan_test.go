@@ -276,6 +276,9 @@ func TestBases(t *testing.T) {
 		{"all held: the epoch ends at the latest record of the dead", base(1, 0, 2, 1, true), 3, nil, []Member{
 			on("a", held(led(1, 2, items{0: idle}))), dead("b", led(1, 2, items{1: {Through: at(8)}})),
 		}, want{Base: base(2, 2, 3, 8, false), Held: []string{"a"}}},
+		{"all held, and the records of an item got lost", base(1, 0, 3, 1, true), 4, to("a", "b", "", ""), []Member{
+			on("a", held(led(1, 3, items{0: idle}))), on("b", led(1, 3, items{})),
+		}, want{Base: base(2, 3, 4, 5, false), Held: []string{"a"}, Lost: []int{1}}},
 		{"all are dead", base(1, 0, 2, 1, true), 3, nil, []Member{dead("b", led(1, 2, items{0: idle, 1: idle}))}, want{Base: base(2, 2, 3, 5, false)}},
 		{"no epoch ends before it began", base(1, 0, 1, 9, true), 3, nil, []Member{on("a", held(led(1, 1, items{0: idle})))}, want{
 			Base: base(2, 1, 3, 9, false), Held: []string{"a"},

@@ -132,6 +132,7 @@ const longName = "10.123.124.125@-@a-web-server-with-a-rather-long-name-of-a-sta
 func delayed(runs bool) func(n int) ledger.Item {
 	return func(n int) ledger.Item {
 		it := ledger.Item{Through: at(n % 60).Add(time.Duration(n)*time.Millisecond + 123_456_789)}
+		it.Last = ledger.Last{Began: it.Through.Add(-time.Second), Ended: it.Through}
 		if runs {
 			it.Run = it.Through.Add(5 * time.Second)
 			it.Through = it.Run
@@ -142,8 +143,12 @@ func delayed(runs bool) func(n int) ledger.Item {
 
 // Finding 20: whatever is written fits, at the documented maxima, in mixed states.
 func TestWhatIsWrittenFits(t *testing.T) {
+	last := func(n int) ledger.Last {
+		began := at(n * 7901 % 5)
+		return ledger.Last{Began: began, Ended: began.Add(time.Duration(n*7919%7) * time.Second), Failed: n%9 == 0}
+	}
 	mixed := func(n int) ledger.Item {
-		it := ledger.Item{Through: at(n * 7919 % 5)}
+		it := ledger.Item{Through: at(n * 7919 % 5), Last: last(n)}
 		switch n * 7907 % 3 {
 		case 0:
 			it.Run = it.Through
@@ -152,7 +157,9 @@ func TestWhatIsWrittenFits(t *testing.T) {
 		}
 		return it
 	}
-	ended := func(n int) ledger.Item { return ledger.Item{Through: at(n * 7919 % 5), Leaving: n*7907%3 == 1} }
+	ended := func(n int) ledger.Item {
+		return ledger.Item{Through: at(n * 7919 % 5), Leaving: n*7907%3 == 1, Last: last(n)}
+	}
 	for name, c := range map[string]struct {
 		total   int
 		assign  assign

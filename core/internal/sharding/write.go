@@ -33,6 +33,7 @@ type writer struct {
 	// Of the step that is being made:
 	size   map[string]int // at most, of the ledgers that it writes
 	groups map[group]bool // records that it gives to a ledger
+	lasts  map[string]int // what last runs add to a ledger
 	base   *layout.Base
 	moves  []Move
 	drop   []Write
@@ -49,7 +50,7 @@ func newWriter(p *Plan, r Room, yield func(Step) bool) *writer {
 	w := &writer{
 		plan: p, room: r, yield: yield, now: map[string]*ledger.Ledger{}, copied: map[string]bool{},
 		version: map[string]registry.Version{}, omitted: map[string]bool{}, notes: map[ledger.Told]int{},
-		length: map[string]int{}, size: map[string]int{}, groups: map[group]bool{},
+		length: map[string]int{}, size: map[string]int{}, groups: map[group]bool{}, lasts: map[string]int{},
 	}
 	for id, m := range p.before {
 		if m.Ledger != nil {
@@ -73,7 +74,7 @@ func (w *writer) flags() {
 		}
 		flagged := map[int]ledger.Item{}
 		for n, rec := range want.All() {
-			if was, had := l.Get(n); had && was != rec {
+			if was, had := l.Get(n); had && !was.Same(rec) {
 				flagged[n] = rec
 			}
 		}
@@ -93,13 +94,28 @@ func (w *writer) flags() {
 // grow takes into account that a ledger is given an item with a record. A group of items
 // may change from a short bit map to a longer one, once.
 func (w *writer) grow(id string, rec ledger.Item) {
-	more := itemBytes
+	more := itemBytes + w.lastBytes(id, rec.Last)
+	rec.Last = ledger.Last{}
 	if g := (group{id, rec}); !w.groups[g] {
 		w.groups[g] = true
 		more += recordBytes + w.noteBytes(rec.Told) + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
 	}
 	w.size[id] += more
 	w.bytes += more
+}
+
+// lastBytes is what an item's last run may add: all of them take so much at most.
+func (w *writer) lastBytes(id string, last ledger.Last) int {
+	if last == (ledger.Last{}) || w.lasts[id] >= ledger.MaxLast {
+		return 0
+	}
+	more := itemBytes
+	if g := (group{id, ledger.Item{Last: last}}); !w.groups[g] {
+		w.groups[g] = true
+		more += recordBytes + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
+	}
+	w.lasts[id] += more
+	return more
 }
 
 func (w *writer) noteBytes(t ledger.Told) int {
@@ -184,6 +200,9 @@ func (w *writer) move(m Move) {
 	rec, _ := want.Get(m.Item)
 	sizes := w.touches(m)
 	ops, bytes := w.room.MoveOps(m.Item), w.room.MoveBytes+recordBytes+itemBytes+w.noteBytes(rec.Told)+want.Total/6
+	if rec.Last != (ledger.Last{}) {
+		bytes += min(ledger.MaxLast, recordBytes+itemBytes+want.Total/6)
+	}
 	for _, size := range sizes {
 		ops += w.room.LedgerOps
 		bytes += size + w.room.LedgerBytes
@@ -274,6 +293,7 @@ func (w *writer) flush() {
 	s := Step{Base: w.base, Moves: w.moves, Ledgers: w.writes(), Drop: w.drop}
 	clear(w.size)
 	clear(w.groups)
+	clear(w.lasts)
 	w.base, w.moves, w.drop, w.ops, w.bytes = nil, nil, nil, 0, 0
 	w.over = w.over || !w.yield(s)
 }
@@ -284,7 +304,7 @@ func (w *writer) writes() []Write {
 	writes := make([]Write, 0, len(w.size))
 	bytes := w.bytes
 	for _, id := range slices.Sorted(maps.Keys(w.size)) {
-		x := Write{ID: id, Version: w.version[id], Value: w.now[id].Encode()}
+		x := Write{ID: id, Version: w.version[id], Value: w.now[id].EncodeWithin(w.room.MaxValue)}
 		if len(x.Value) > w.room.MaxValue {
 			w.omit(&x)
 		}
@@ -321,5 +341,5 @@ func (w *writer) omit(x *Write) {
 		l.Set(n, rec)
 	}
 	w.omitted[x.ID] = w.omitted[x.ID] || len(noted) > 0
-	x.Value = l.Encode()
+	x.Value = l.EncodeWithin(w.room.MaxValue)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -12,54 +13,157 @@ import (
 // value can make Decode allocate.
 const maxTotal = 1 << 20
 
-// document is the node's JSON.
+const (
+	// maxValue is what fits every registry.
+	maxValue = 256 << 10
+	// MaxLast bounds what the last runs take of a value: they are written with each commit.
+	MaxLast = 8 << 10
+)
+
+// document is the node's JSON, as Decode reads it.
 type document struct {
 	Epoch  int     `json:"epoch"`
 	Total  *int    `json:"total"`
-	Seq    int64   `json:"seq,omitempty"`
-	Held   bool    `json:"held,omitempty"`
-	Until  string  `json:"until,omitempty"`
-	Groups []group `json:"groups,omitempty"`
+	Seq    int64   `json:"seq"`
+	Held   bool    `json:"held"`
+	Until  string  `json:"until"`
+	Groups []group `json:"groups"`
+	Last   []last  `json:"last"`
 }
 
-// A group are the items with one record: ranges such as 0-3,7 or, where that is
-// shorter, a bit map.
+// numbers are items: ranges such as 0-3,7 or, where that is shorter, a bit map.
+type numbers struct {
+	Items string `json:"items"`
+	Bits  string `json:"bits"`
+}
+
+// A group are the items with one record.
 type group struct {
-	Items   string `json:"items,omitempty"`
-	Bits    string `json:"bits,omitempty"`
-	Through string `json:"through,omitempty"`
-	Run     string `json:"run,omitempty"`
-	Leaving bool   `json:"leaving,omitempty"`
-	Told    []Note `json:"told,omitempty"`
+	numbers
+	Through string `json:"through"`
+	Run     string `json:"run"`
+	Leaving bool   `json:"leaving"`
+	Told    []Note `json:"told"`
+}
+
+// A last are the items whose last runs began and ended at the same time.
+type last struct {
+	numbers
+	Began  string `json:"began"`
+	Ended  string `json:"ended"`
+	Failed bool   `json:"failed"`
 }
 
 // Encode returns the node's value. Equal ledgers give equal bytes.
-func (l *Ledger) Encode() []byte {
-	records := slices.Collect(maps.Keys(l.groups))
-	slices.SortFunc(records, func(a, b Item) int { return l.groups[a].first(0) - l.groups[b].first(0) })
-	doc := document{Epoch: l.Epoch, Total: &l.Total, Seq: l.Seq, Held: l.Held, Until: stamp(l.Until)}
-	for _, it := range records {
-		g := group{Through: stamp(it.Through), Run: stamp(it.Run), Leaving: it.Leaving, Told: it.Told.Notes()}
-		g.Items, g.Bits = l.groups[it].text()
-		doc.Groups = append(doc.Groups, g)
+func (l *Ledger) Encode() []byte { return l.EncodeWithin(maxValue) }
+
+// EncodeWithin is Encode for values of a size: the oldest of the last runs are left out
+// where there is no room for them. What counts is written whatever it takes.
+func (l *Ledger) EncodeWithin(size int) []byte {
+	b := make([]byte, 0, 256)
+	b = append(b, `{"epoch":`...)
+	b = strconv.AppendInt(b, int64(l.Epoch), 10)
+	b = append(b, `,"total":`...)
+	b = strconv.AppendInt(b, int64(l.Total), 10)
+	if l.Seq != 0 {
+		b = append(b, `,"seq":`...)
+		b = strconv.AppendInt(b, l.Seq, 10)
 	}
-	value, err := json.Marshal(doc)
-	if err != nil {
-		panic("ledger: " + err.Error()) // strings and numbers have JSON
-	}
-	return value
+	b = appendTrue(b, "held", l.Held)
+	b = appendInstant(b, "until", l.Until)
+	b = l.appendGroups(b)
+	const closing = len(`]}`)
+	b = l.appendLast(b, min(len(b)+MaxLast, size-closing))
+	return append(b, '}')
 }
 
-// stamp writes an instant; the zero one as nothing.
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
+func (l *Ledger) appendGroups(b []byte) []byte {
+	records := slices.Collect(maps.Keys(l.groups))
+	slices.SortFunc(records, func(a, b Item) int { return l.groups[a].first(0) - l.groups[b].first(0) })
+	for i, it := range records {
+		b = append(b, opening("groups", i)...)
+		b = l.groups[it].append(b)
+		b = appendInstant(b, "through", it.Through)
+		b = appendInstant(b, "run", it.Run)
+		b = appendTrue(b, "leaving", it.Leaving)
+		if it.Told.text != "" {
+			b = append(append(b, `,"told":`...), it.Told.text...)
+		}
+		b = append(b, '}')
 	}
-	text, err := t.UTC().MarshalText()
+	if len(records) > 0 {
+		b = append(b, ']')
+	}
+	return b
+}
+
+// appendLast appends the last runs, the latest first, as far as they fit.
+func (l *Ledger) appendLast(b []byte, size int) []byte {
+	runs := slices.Collect(maps.Keys(l.lasts))
+	slices.SortFunc(runs, func(a, b Last) int {
+		if b.before(a) {
+			return -1
+		}
+		return 1
+	})
+	for i, x := range runs {
+		fits := len(b)
+		b = append(b, opening("last", i)...)
+		b = l.lasts[x].append(b)
+		b = appendInstant(b, "began", x.Began)
+		b = appendInstant(b, "ended", x.Ended)
+		b = append(appendTrue(b, "failed", x.Failed), '}')
+		if len(b) > size {
+			b = b[:fits]
+			if i == 0 {
+				return b
+			}
+			break
+		}
+	}
+	if len(runs) > 0 {
+		b = append(b, ']')
+	}
+	return b
+}
+
+// opening begins the i-th element of a list.
+func opening(name string, i int) string {
+	if i > 0 {
+		return ",{"
+	}
+	return `,"` + name + `":[{`
+}
+
+func appendTrue(b []byte, name string, is bool) []byte {
+	if is {
+		b = append(append(append(b, `,"`...), name...), `":true`...)
+	}
+	return b
+}
+
+// appendInstant appends an instant; the zero one is nothing.
+func appendInstant(b []byte, name string, t time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	b = append(append(append(b, `,"`...), name...), `":"`...)
+	b, err := t.UTC().AppendText(b)
 	if err != nil {
 		panic("ledger: " + err.Error()) // fires are within Quartz's years, and Decode refuses others
 	}
-	return string(text)
+	return append(b, '"')
+}
+
+// append appends the items, without a comma before them.
+func (s *set) append(b []byte) []byte {
+	text, bitmap := s.text()
+	name := "items"
+	if bitmap != "" {
+		name, text = "bits", bitmap
+	}
+	b = append(append(append(b, '"'), name...), `":"`...)
+	return append(append(b, text...), '"')
 }
 
 // Decode reads a node's value.
@@ -85,11 +189,38 @@ func Decode(value []byte) (*Ledger, error) {
 			return nil, fmt.Errorf("ledger: %w", err)
 		}
 	}
+	for _, x := range doc.Last {
+		if err := l.addLast(x); err != nil {
+			return nil, fmt.Errorf("ledger: last: %w", err)
+		}
+	}
 	return l, nil
 }
 
+// addLast adds the last runs of items; those that the ledger does not hold have none.
+func (l *Ledger) addLast(x last) error {
+	numbers, err := x.read(l.Total)
+	if err != nil {
+		return err
+	}
+	run := Last{Failed: x.Failed}
+	if run.Began, err = parseInstant(x.Began); err != nil {
+		return fmt.Errorf("began: %w", err)
+	}
+	if run.Ended, err = parseInstant(x.Ended); err != nil {
+		return fmt.Errorf("ended: %w", err)
+	}
+	for _, n := range numbers {
+		if it, held := l.items[n]; held {
+			it.Last = run
+			l.Set(n, it)
+		}
+	}
+	return nil
+}
+
 func (l *Ledger) addGroup(g group) error {
-	numbers, err := g.numbers(l.Total)
+	numbers, err := g.read(l.Total)
 	if err != nil {
 		return err
 	}
@@ -112,7 +243,7 @@ func (l *Ledger) addGroup(g group) error {
 	return nil
 }
 
-func (g group) numbers(total int) ([]int, error) {
+func (g numbers) read(total int) ([]int, error) {
 	if g.Bits != "" {
 		if g.Items != "" {
 			return nil, fmt.Errorf("items and bits: a group has one of them")
@@ -130,7 +261,7 @@ func (g group) numbers(total int) ([]int, error) {
 	return numbers, nil
 }
 
-// parseInstant reads what stamp writes.
+// parseInstant reads what appendInstant writes.
 func parseInstant(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

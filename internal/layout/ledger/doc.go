@@ -8,6 +8,9 @@
 //	l.Set(3, ledger.Item{Through: due})
 //	value := l.Encode()
 //
+// Beside the records stand the items' last runs, in groups of their own: they decide
+// nothing, take 8 KiB of the value at most, and the oldest are left out.
+//
 // Items with equal records share a group in the value, so that it stays small: one
 // group in the steady state. Set and Delete cost the same in a ledger of 100,000
 // items as in one of ten; Encode costs what the groups take, not the items.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"time"
@@ -21,6 +22,25 @@ type Item struct {
 	Leaving bool
 	// Told is what the leader decided against fires. The owner tells it and clears it.
 	Told Told
+	// Last is the item's latest run, for those who look: it decides nothing, and is left out
+	// of a value that has no room for it.
+	Last Last
+}
+
+// Last says when an item's latest run began, and when the latest that was recorded ended,
+// and how. Ended before Began: it runs, or was cut. It is comparable.
+type Last struct {
+	Began, Ended time.Time
+	Failed       bool
+}
+
+// Same reports whether two records say the same, last runs aside.
+func (i Item) Same(o Item) bool { return i.record() == o.record() }
+
+// record is what counts: items that share it are a group, whatever their last runs.
+func (i Item) record() Item {
+	i.Last = Last{}
+	return i
 }
 
 // Running reports whether a fire has begun and not ended.
@@ -29,6 +49,7 @@ func (i Item) Running() bool { return !i.Run.IsZero() }
 // Norm returns the record in the form in which equal records are equal values.
 func (i Item) Norm() Item {
 	i.Through, i.Run = instant(i.Through), instant(i.Run)
+	i.Last.Began, i.Last.Ended = instant(i.Last.Began), instant(i.Last.Ended)
 	return i
 }
 
@@ -53,14 +74,15 @@ type Ledger struct {
 	Until time.Time
 
 	items  map[int]Item
-	groups map[Item]*set
+	groups map[Item]*set // by record
+	lasts  map[Last]*set // all but the zero one
 	owned  set
 	runs   int
 }
 
 // New returns an empty ledger of an epoch.
 func New(epoch, total int) *Ledger {
-	return &Ledger{Epoch: epoch, Total: total, items: map[int]Item{}, groups: map[Item]*set{}}
+	return &Ledger{Epoch: epoch, Total: total, items: map[int]Item{}, groups: map[Item]*set{}, lasts: map[Last]*set{}}
 }
 
 // Clone returns a copy that shares nothing.
@@ -70,6 +92,10 @@ func (l *Ledger) Clone() *Ledger {
 	c.groups = make(map[Item]*set, len(l.groups))
 	for k, s := range l.groups {
 		c.groups[k] = s.clone()
+	}
+	c.lasts = make(map[Last]*set, len(l.lasts))
+	for k, s := range l.lasts {
+		c.lasts[k] = s.clone()
 	}
 	c.owned = *l.owned.clone()
 	return &c
@@ -81,43 +107,98 @@ func (l *Ledger) Get(n int) (Item, bool) {
 	return it, held
 }
 
-// Set makes it the record of item n, which is from 0 to Total-1.
+// Set makes it the record of item n, which is from 0 to Total-1. The oldest last runs are
+// forgotten when there are too many.
 func (l *Ledger) Set(n int, it Item) {
 	it = it.Norm()
 	was, held := l.items[n]
 	if held && was == it {
 		return
 	}
-	if held {
-		l.leave(n, was)
-	}
 	l.items[n] = it
-	l.owned.add(n)
-	g := l.groups[it]
-	if g == nil {
-		g = &set{}
-		l.groups[it] = g
+	if !held {
+		l.owned.add(n)
+		enter(l.groups, it.record(), n)
+	} else if is := it.record(); was.record() != is {
+		l.depart(n, was)
+		enter(l.groups, is, n)
+	} else if it.Running() {
+		l.runs-- // it counts again below
 	}
-	g.add(n)
 	if it.Running() {
 		l.runs++
+	}
+	if was.Last == it.Last {
+		return
+	}
+	exit(l.lasts, was.Last, n)
+	if it.Last != (Last{}) {
+		enter(l.lasts, it.Last, n)
+	}
+	if len(l.lasts) > maxLasts {
+		l.forget()
+	}
+}
+
+// maxLasts bounds how many groups of last runs are kept: more would hardly fit a value.
+const maxLasts = 64
+
+// forget drops the oldest last runs.
+func (l *Ledger) forget() {
+	var oldest Last
+	for x := range l.lasts {
+		if oldest == (Last{}) || x.before(oldest) { // the zero one is never among them
+			oldest = x
+		}
+	}
+	for n := range l.lasts[oldest].all() {
+		it := l.items[n]
+		it.Last = Last{}
+		l.items[n] = it
+	}
+	delete(l.lasts, oldest)
+}
+
+// before orders last runs by when they began, then by when they ended.
+func (x Last) before(y Last) bool {
+	if c := cmp.Or(x.Began.Compare(y.Began), x.Ended.Compare(y.Ended)); c != 0 {
+		return c < 0
+	}
+	return x.Failed && !y.Failed
+}
+
+// enter takes an item into the group of k.
+func enter[K comparable](groups map[K]*set, k K, n int) {
+	g := groups[k]
+	if g == nil {
+		g = &set{}
+		groups[k] = g
+	}
+	g.add(n)
+}
+
+// exit takes an item out of the group of k, if it is in one.
+func exit[K comparable](groups map[K]*set, k K, n int) {
+	if g := groups[k]; g != nil {
+		if g.remove(n); g.size == 0 {
+			delete(groups, k)
+		}
 	}
 }
 
 // Delete takes an item out.
 func (l *Ledger) Delete(n int) {
 	if was, held := l.items[n]; held {
-		l.leave(n, was)
+		l.depart(n, was)
+		exit(l.lasts, was.Last, n)
 		delete(l.items, n)
 		l.owned.remove(n)
 	}
 }
 
-func (l *Ledger) leave(n int, it Item) {
-	g := l.groups[it]
-	if g.remove(n); g.size == 0 {
-		delete(l.groups, it)
-	}
+// depart takes an item out of the group of its record.
+func (l *Ledger) depart(n int, it Item) {
+	exit(l.groups, it.record(), n)
 	if it.Running() {
 		l.runs--
 	}
@@ -174,7 +255,8 @@ func (l *Ledger) Earliest() time.Time {
 	return earliest
 }
 
-// Equal reports whether two ledgers say the same, Seq aside.
+// Equal reports whether two ledgers say the same, Seq and last runs aside.
 func (l *Ledger) Equal(o *Ledger) bool {
-	return l.Epoch == o.Epoch && l.Total == o.Total && l.Held == o.Held && l.Until.Equal(o.Until) && maps.Equal(l.items, o.items)
+	return l.Epoch == o.Epoch && l.Total == o.Total && l.Held == o.Held && l.Until.Equal(o.Until) &&
+		maps.EqualFunc(l.items, o.items, Item.Same)
 }

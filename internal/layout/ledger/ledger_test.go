@@ -37,6 +37,9 @@ var ledgers = rapid.Custom(func(t *rapid.T) *Ledger {
 	}
 	palette := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Item {
 		it := Item{Through: instants.Draw(t, "through"), Run: instants.Draw(t, "run"), Leaving: rapid.Bool().Draw(t, "leaving")}
+		if rapid.Bool().Draw(t, "has run") {
+			it.Last = Last{Began: instants.Draw(t, "began"), Ended: instants.Draw(t, "ended"), Failed: rapid.Bool().Draw(t, "failed")}
+		}
 		for i := range rapid.IntRange(0, 2).Draw(t, "notes") {
 			it.Told = it.Told.With(Note{Due: due.Add(time.Duration(i)), Instance: "a"})
 		}
@@ -56,7 +59,7 @@ func TestWhatIsEncodedIsDecoded(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", value, err)
 		}
-		if !l.Equal(got) || l.Seq != got.Seq {
+		if !l.Equal(got) || l.Seq != got.Seq || !maps.Equal(l.items, got.items) {
 			t.Fatalf("%s\n%s", value, got.Encode())
 		}
 		if again := got.Encode(); string(again) != string(value) {
@@ -81,6 +84,9 @@ func TestEqualLedgersAreEqualBytes(t *testing.T) {
 			if !it.Run.IsZero() {
 				it.Run = it.Run.In(zone)
 			}
+			if !it.Last.Began.IsZero() {
+				it.Last.Began = it.Last.Began.In(zone)
+			}
 			other.Set(n, it)
 		}
 		if a, b := string(l.Encode()), string(other.Encode()); a != b {
@@ -100,6 +106,57 @@ func TestSteadyStateIsOneGroup(t *testing.T) {
 		l.Set(n, Item{Through: due})
 	}
 	require.JSONEq(t, `{"epoch":0,"total":10000,"groups":[{"items":"0-9999","through":"2026-11-21T05:00:00Z"}]}`, string(l.Encode()))
+}
+
+// Last runs are grouped apart: however they differ, the records are one group.
+func TestLastRunsDoNotSplitTheSteadyState(t *testing.T) {
+	l := New(0, 40)
+	early := Last{Began: due, Ended: due.Add(20 * time.Millisecond)}
+	for n := range l.Total {
+		l.Set(n, Item{Through: due, Last: early})
+	}
+	l.Set(7, Item{Through: due, Last: Last{Began: due, Ended: due.Add(time.Second), Failed: true}})
+	l.Set(8, Item{Through: due})
+	require.JSONEq(t, `{"epoch":0,"total":40,"groups":[{"items":"0-39","through":"2026-11-21T05:00:00Z"}],"last":[`+
+		`{"items":"7","began":"2026-11-21T05:00:00Z","ended":"2026-11-21T05:00:01Z","failed":true},`+
+		`{"items":"0-6,9-39","began":"2026-11-21T05:00:00Z","ended":"2026-11-21T05:00:00.02Z"}]}`, string(l.Encode()))
+	l.Delete(7)
+	l.Set(7, Item{Through: due})
+	require.NotContains(t, string(l.Encode()), "failed", "they leave with their items")
+}
+
+// The oldest last runs are left out where there is no room; what counts is written.
+func TestLastRunsHaveTheirRoom(t *testing.T) {
+	l := New(0, 10_000)
+	for n := range l.Total {
+		l.Set(n, Item{Through: due, Last: Last{Began: due.Add(time.Duration(n%500) * time.Millisecond)}})
+	}
+	bare := New(0, 10_000)
+	for n := range l.Total {
+		bare.Set(n, Item{Through: due})
+	}
+	value := l.Encode()
+	require.LessOrEqual(t, len(value), len(bare.Encode())+MaxLast+2)
+	require.Greater(t, len(value), MaxLast/2)
+	got, err := Decode(value)
+	require.NoError(t, err)
+	latest, _ := got.Get(499)
+	require.Equal(t, due.Add(499*time.Millisecond), latest.Last.Began)
+	oldest, _ := got.Get(0)
+	require.Equal(t, Item{Through: due}, oldest)
+	kept := 0
+	for _, it := range l.All() {
+		if it.Last != (Last{}) {
+			kept++
+		}
+	}
+	require.Equal(t, maxLasts*l.Total/500, kept, "nor are they kept")
+	for size := range 400 {
+		short := l.EncodeWithin(size)
+		require.LessOrEqual(t, len(short), max(size, len(bare.Encode())))
+		_, err := Decode(short)
+		require.NoError(t, err)
+	}
 }
 
 func TestGroupsAreInTheOrderOfTheirFirstItem(t *testing.T) {
@@ -178,6 +235,10 @@ var bad = map[string]string{
 	`{"total":3,"groups":[{"items":"0","told":[{"due":"9999-12-31T23:59:59-01:00","instance":"a"}]}]}`:                 "told",
 	`{"total":3,"groups":[{"items":"0","told":[{"due":"0000-01-01T00:00:00+01:00","instance":"a"}]}]}`:                 "told",
 	`{"total":3,"groups":[{"items":"0","told":[{"due":"2026-11-21T05:00:00Z","first":"9999-12-31T23:59:59-01:00"}]}]}`: "told",
+	`{"total":3,"last":7}`:                                                                                             "last",
+	`{"total":3,"last":[{"items":"3"}]}`:                                                                               "items",
+	`{"total":3,"last":[{"items":"0","began":"soon"}]}`:                                                                "began",
+	`{"total":3,"last":[{"items":"0","ended":"soon"}]}`:                                                                "ended",
 	`{"total":3,"groups":[{"items":"0","leaving":"yes"}]}`:                                                             "leaving",
 	`{"total":3,"groups":[{"items":"` + strings.Repeat("1-0 ", 50_000) + `"}]}`:                                        "items",
 	`{"total":3,"groups":[{"items":"0","run":"` + strings.Repeat("x", 50_000) + `"}]}`:                                 "run",

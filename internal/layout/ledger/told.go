@@ -19,6 +19,8 @@ type Note struct {
 	First  time.Time `json:"first,omitzero"`
 	Count  int       `json:"count,omitempty"`
 	Reason string    `json:"reason,omitempty"`
+	// Into is the fire that runs for the skipped ones, zero when none does.
+	Into time.Time `json:"into,omitzero"`
 }
 
 // Told holds notes in a value that can be compared. The zero value holds none.
@@ -32,7 +34,7 @@ func (t Told) With(n Note) Told {
 			notes = append(notes, old)
 		}
 	}
-	n.Due, n.First = instant(n.Due), instant(n.First)
+	n.Due, n.First, n.Into = instant(n.Due), instant(n.First), instant(n.Into)
 	return toldOf(append(notes, n))
 }
 
@@ -67,7 +69,10 @@ func readTold(notes []Note) (Told, error) {
 		if year := n.First.UTC().Year(); year > 9999 || year < 0 {
 			return Told{}, fmt.Errorf("told: note %d has no instant of a first fire", i)
 		}
-		notes[i].Due, notes[i].First = instant(n.Due), instant(n.First)
+		if year := n.Into.UTC().Year(); year > 9999 || year < 0 {
+			return Told{}, fmt.Errorf("told: note %d has no instant of the fire that runs for it", i)
+		}
+		notes[i].Due, notes[i].First, notes[i].Into = instant(n.Due), instant(n.First), instant(n.Into)
 	}
 	return toldOf(notes), nil
 }

@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ type Bed interface {
 	Pause() (resume func())
 	Restart() error
 	LoseLeader() error
+	Leader() (int, error)
 	Close()
 }
 
@@ -43,6 +45,7 @@ type Way interface {
 	Drop()
 	Blackhole(d testbed.Direction) (heal func())
 	Refuse() (heal func())
+	DelayAnswers(d time.Duration) (heal func())
 	Busy(ctx context.Context) (*testbed.Proxy, error)
 	NextCommit(f testbed.Fate) (hit func() bool)
 	Hits() int
@@ -53,11 +56,15 @@ type Way interface {
 type Config struct {
 	Bed Bed
 	// Connect opens a registry on a way of its own. Its sessions last for timeout.
-	Connect func(ctx context.Context, tb testing.TB, timeout time.Duration) (registry.Registry, Way)
+	Connect func(ctx context.Context, tb testing.TB, namespace string, timeout time.Duration) (registry.Registry, Way)
 	// Expire ends a session at the service.
 	Expire func(id string) error
-	// Forget makes the service forget old revisions; nil where it has none.
+	// Forget makes the service forget old revisions, and Forgot says whether it has; nil
+	// where it has none.
 	Forget func() error
+	Forgot func() bool
+	// Lacks are the faults that this harness has not, with the reasons.
+	Lacks map[string]string
 	// Timeout of sessions, Grace of the service, and Late: the timeout of sessions
 	// whose commits are applied late; Timeout when zero.
 	Timeout, Grace, Late time.Duration
@@ -75,6 +82,10 @@ var (
 	_ conformance.Harness      = (*Harness)(nil)
 	_ conformance.LateHarness  = (*Harness)(nil)
 	_ conformance.MemberFaults = (*Harness)(nil)
+
+	_ conformance.DelayFaults      = (*Harness)(nil)
+	_ conformance.NamespaceHarness = (*Harness)(nil)
+	_ conformance.Lacking          = (*Harness)(nil)
 )
 
 // New returns a harness. Its Close closes the bed.
@@ -83,18 +94,27 @@ func New(cfg Config) *Harness { return &Harness{cfg: cfg, ways: map[string]Way{}
 // Registry implements conformance.Harness.
 func (h *Harness) Registry(ctx context.Context, tb testing.TB) registry.Registry {
 	tb.Helper()
-	return h.connect(ctx, tb, h.cfg.Timeout)
+	return h.connect(ctx, tb, namespace, h.cfg.Timeout)
+}
+
+// RegistryIn implements conformance.NamespaceHarness.
+func (h *Harness) RegistryIn(ctx context.Context, tb testing.TB, namespace string) registry.Registry {
+	tb.Helper()
+	return h.connect(ctx, tb, namespace, h.cfg.Timeout)
 }
 
 // LateRegistry implements conformance.LateHarness.
 func (h *Harness) LateRegistry(ctx context.Context, tb testing.TB) registry.Registry {
 	tb.Helper()
-	return h.connect(ctx, tb, cmp.Or(h.cfg.Late, h.cfg.Timeout))
+	return h.connect(ctx, tb, namespace, cmp.Or(h.cfg.Late, h.cfg.Timeout))
 }
 
-func (h *Harness) connect(ctx context.Context, tb testing.TB, timeout time.Duration) registry.Registry {
+// namespace of the registries, unless a case wants another.
+const namespace = "conformance"
+
+func (h *Harness) connect(ctx context.Context, tb testing.TB, namespace string, timeout time.Duration) registry.Registry {
 	tb.Helper()
-	reg, way := h.cfg.Connect(ctx, tb, timeout)
+	reg, way := h.cfg.Connect(ctx, tb, namespace, timeout)
 	k := &known{Registry: reg, h: h, way: way}
 	tb.Cleanup(func() { require.NoError(tb, k.Close()) })
 	return k
@@ -169,6 +189,11 @@ func (h *Harness) Blackhole(s registry.Session, d conformance.Direction) (func()
 	return h.fault(s, func(w Way) func() { return w.Blackhole(directions[d]) })
 }
 
+// Delay makes what the client is told late.
+func (h *Harness) Delay(s registry.Session, d time.Duration) (func(), error) {
+	return h.fault(s, func(w Way) func() { return w.DelayAnswers(d) })
+}
+
 // Refuse keeps the client away.
 func (h *Harness) Refuse(s registry.Session) (func(), error) { return h.fault(s, Way.Refuse) }
 
@@ -221,6 +246,18 @@ func (h *Harness) PauseServer() (func(), error) { return h.cfg.Bed.Pause(), nil 
 
 // RestartServer restarts every member on its data.
 func (h *Harness) RestartServer() error { return h.cfg.Bed.Restart() }
+
+// Leader implements conformance.LeaderHarness.
+func (h *Harness) Leader() (string, error) {
+	i, err := h.cfg.Bed.Leader()
+	return strconv.Itoa(i), err
+}
+
+// Forgot implements conformance.HistoryHarness: what keeps no history has nothing to forget.
+func (h *Harness) Forgot() bool { return h.cfg.Forgot == nil || h.cfg.Forgot() }
+
+// Lacks implements conformance.Lacking.
+func (h *Harness) Lacks() map[string]string { return h.cfg.Lacks }
 
 // LoseLeader makes another member the leader.
 func (h *Harness) LoseLeader() error { return h.cfg.Bed.LoseLeader() }

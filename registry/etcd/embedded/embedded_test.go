@@ -169,14 +169,15 @@ func TestBadURL(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for raw, want := range map[string]string{
-		"embedded://data/etcd?namespace=shop":        `embedded: invalid request: the folder "data/etcd" is relative; write it from the root: embedded:///var/lib/…?namespace=…`,
-		"embedded:data?namespace=shop":               `embedded: invalid request: the folder "data" is relative; write it from the root: embedded:///var/lib/…?namespace=…`,
-		"embedded:///":                               `embedded: invalid request: no namespace; name one: embedded:///folder?namespace=shop`,
-		"embedded:///?namespace=elasticron":          `etcd: invalid request: namespace "elasticron" is reserved for Elasticron's own state; choose another name`,
-		"embedded:///?namespace=a&x=1":               `embedded: invalid request: unknown setting "x"; known: addr namespace session-timeout`,
-		"embedded:///?namespace=a&addr=x":            `embedded: invalid request: address "x" is not host:port`,
-		"embedded:///?namespace=a&session-timeout=6": `embedded: invalid request: setting session-timeout="6": not a positive duration such as 6s`,
-		"embedded://" + file + "?namespace=a":        `embedded: invalid request: folder ` + file + `: mkdir ` + file + `: not a directory`,
+		"embedded://data/etcd?namespace=shop":          `embedded: invalid request: the folder "data/etcd" is relative; write it from the root: embedded:///var/lib/…?namespace=…`,
+		"embedded:data?namespace=shop":                 `embedded: invalid request: the folder "data" is relative; write it from the root: embedded:///var/lib/…?namespace=…`,
+		"embedded:///":                                 `embedded: invalid request: no namespace; name one: embedded:///folder?namespace=shop`,
+		"embedded:///?namespace=elasticron":            `etcd: invalid request: namespace "elasticron" is reserved for Elasticron's own state; choose another name`,
+		"embedded:///?namespace=a&x=1":                 `embedded: invalid request: unknown setting "x"; known: addr namespace session-timeout`,
+		"embedded:///?namespace=a&addr=x":              `embedded: invalid request: address "x" is not host:port`,
+		"embedded:///?namespace=a&session-timeout=1ms": `etcd: invalid request: session timeout 1ms is too short: a pause of the process would end the session; give at least 500ms`, // finding C 21
+		"embedded:///?namespace=a&session-timeout=6":   `embedded: invalid request: setting session-timeout="6": not a positive duration such as 6s`,
+		"embedded://" + file + "?namespace=a":          `embedded: invalid request: folder ` + file + `: mkdir ` + file + `: not a directory`,
 	} {
 		_, err := registry.Open(within(t, 20*time.Second), raw)
 		require.EqualError(t, err, want, raw)

@@ -17,7 +17,10 @@
 // which of two states is the newer one: its user puts them in order, and asks
 // Target.Last.
 //
+// A Consumer is such a queue with the methods of a registry.Watcher that do not depend on
+// the service: Next, which targets are admitted, refusals, the end.
+//
 // # Concurrency
 //
-// A Queue and its Targets are guarded by their user, with one mutex.
+// A Queue, its Targets and a Consumer are guarded by their user, with one mutex.
 package pending

@@ -27,6 +27,7 @@ type Target struct {
 type entry struct {
 	node   registry.Node // its Value only while queued
 	told   bool          // the consumer believes that the node exists
+	known  bool          // the consumer was told something
 	queued *list.Element
 }
 
@@ -83,6 +84,13 @@ func (q *Queue) Put(t *Target, n registry.Node) {
 		q.forget(t, e)
 		return
 	}
+	if !n.Exists() && !e.told && e.known { // it came and went unseen
+		if e.queued != nil {
+			q.items.Remove(e.queued)
+			e.queued = nil
+		}
+		return
+	}
 	if e.queued == nil {
 		e.queued = q.items.PushBack(item{t: t, e: e})
 	}
@@ -121,7 +129,7 @@ func (q *Queue) Take(limit int) []registry.Event {
 
 // handOut notes that the consumer knows e now, and lets go of its value.
 func (t *Target) handOut(e *entry) {
-	e.queued, e.told = nil, e.node.Exists()
+	e.queued, e.told, e.known = nil, e.node.Exists(), true
 	if !e.told && t.Scope == registry.Children {
 		delete(t.nodes, e.node.Path)
 		return

@@ -66,7 +66,7 @@ func TestQueueTellsAbsenceOfASelf(t *testing.T) {
 	require.Len(t, q.Take(10), 1)
 	q.Put(d, at("/d", 1))
 	q.Put(d, gone("/d"))
-	require.Len(t, q.Take(10), 1)
+	require.Empty(t, q.Take(10), "no state is told twice (R57)")
 }
 
 func TestQueueDropsATarget(t *testing.T) {
@@ -122,4 +122,21 @@ func TestClearedQueueIsEmpty(t *testing.T) {
 	q.Synced(d)
 	q.Clear()
 	require.Empty(t, q.Take(10))
+}
+
+// Absence that is known is not told again, whatever came and went meanwhile.
+func TestAbsenceIsToldOnce(t *testing.T) {
+	var q Queue
+	target := &Target{Key: Key{Path: "/a", Scope: registry.Self}}
+	gone, here := registry.Node{Path: "/a"}, registry.Node{Path: "/a", Created: 2, Modified: 2}
+	q.Put(target, gone)
+	require.Len(t, q.Take(9), 1)
+	q.Put(target, gone)
+	q.Put(target, here)
+	q.Put(target, gone)
+	require.Empty(t, q.Take(9))
+	q.Put(target, here)
+	require.Len(t, q.Take(9), 1)
+	q.Put(target, gone)
+	require.Len(t, q.Take(9), 1)
 }

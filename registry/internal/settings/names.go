@@ -3,7 +3,9 @@ package settings
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -25,11 +27,28 @@ func Namespace(ns, example string) error {
 	return nil
 }
 
+const (
+	shortestSession = 500 * time.Millisecond
+	longestSession  = 10 * time.Minute
+)
+
+// SessionTimeout reports a timeout with which no session lives well. Zero is the adapter's
+// default.
+func SessionTimeout(d time.Duration) error {
+	switch {
+	case d != 0 && d < shortestSession:
+		return fmt.Errorf("session timeout %v is too short: a pause of the process would end the session; give at least %v", d, shortestSession)
+	case d > longestSession:
+		return fmt.Errorf("session timeout %v is too long: nobody takes over from an instance that has died until it is over; give at most %v", d, longestSession)
+	}
+	return nil
+}
+
 // An Address is one server as its user wrote it.
 type Address struct {
 	// Noun is what the configuration calls it, for errors.
 	Noun string
-	// Given is all of what was written, for errors.
+	// Given is all of what was written, for errors, which show no login in it.
 	Given string
 	// Host is the part of it that is host:port or host.
 	Host string
@@ -50,9 +69,30 @@ func (a Address) Complete(defaultPort string) (string, error) {
 	if name == "" || port == "" {
 		return "", a.malformed("")
 	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", a.malformed(" with a port of 1 to 65535")
+	}
 	return net.JoinHostPort(name, port), nil
 }
 
 func (a Address) malformed(hint string) error {
+	if strings.Contains(a.Given, "@") {
+		return fmt.Errorf("%s %q has a login, which is set elsewhere; write host:port", a.Noun, WithoutLogin(a.Given))
+	}
 	return fmt.Errorf("%s %q is not host:port%s", a.Noun, a.Given, hint)
+}
+
+// WithoutLogin is what was written as an address, less what stands before an @: it may
+// hold a password, and errors show the rest.
+func WithoutLogin(given string) string {
+	scheme, rest, found := strings.Cut(given, "://")
+	if !found {
+		scheme, rest = "", given
+	} else {
+		scheme += "://"
+	}
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		rest = "…" + rest[at:]
+	}
+	return scheme + rest
 }

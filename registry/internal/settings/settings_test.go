@@ -46,8 +46,9 @@ func TestTableRefuses(t *testing.T) {
 		"count=0":                    `setting count="0": not a positive number`,
 		"tls=maybe":                  `setting tls="maybe": not true or false`,
 		"password=s3cret":            `a password does not belong in a URL; use password-file or ENV`,
-		"password-env=SETTINGS_TEST": `setting password-env="SETTINGS_TEST": no such environment variable, or an empty one`,
-		"zoo=1&ape=2":                `unknown setting "ape"; known: count password-env text tls wait`, // the same one every time
+		"password-env=SETTINGS_TEST": `setting password-env: there is no environment variable of that name, or it is empty`,
+		"password-env=hunter2":       `setting password-env: there is no environment variable of that name, or it is empty`, // it may be the password
+		"zoo=1&ape=2":                `unknown setting "ape"; known: count password-env text tls wait`,                      // the same one every time
 	} {
 		require.EqualError(t, table.Apply(&config{}, query, "ENV"), want, query)
 	}
@@ -93,7 +94,7 @@ func TestAddress(t *testing.T) {
 		":99":   `server ":99" is not host:port`,
 		"a:":    `server "a:" is not host:port`,
 		"a b":   `server "a b" is not host:port`,
-		"e:x@a": `server "e:x@a" is not host:port`,
+		"e:x@a": `server "…@a" has a login, which is set elsewhere; write host:port`,
 		"::1":   `server "::1" is not host:port; write an IPv6 address in brackets`,
 	} {
 		_, err := Address{Noun: "server", Given: given, Host: given}.Complete("99")
@@ -160,4 +161,14 @@ func TestCertificates(t *testing.T) {
 	require.NoError(t, Certificates{CertFile: "a", KeyFile: "b"}.Check())
 	require.Error(t, Certificates{CertFile: "a"}.Check())
 	require.Error(t, Certificates{KeyFile: "b"}.Check())
+}
+
+// Finding C 21.
+func TestSessionTimeout(t *testing.T) {
+	for _, d := range []time.Duration{0, 500 * time.Millisecond, 6 * time.Second, 10 * time.Minute} {
+		require.NoError(t, SessionTimeout(d), d)
+	}
+	require.ErrorContains(t, SessionTimeout(-time.Second), "session timeout -1s is too short")
+	require.ErrorContains(t, SessionTimeout(time.Millisecond), "session timeout 1ms is too short")
+	require.ErrorContains(t, SessionTimeout(time.Hour), "session timeout 1h0m0s is too long")
 }

@@ -49,11 +49,20 @@ func (t Table[C]) Apply(c *C, rawQuery, passwordEnv string) error {
 			return fmt.Errorf("setting %q occurs %d times", name, len(values))
 		default:
 			if err := set(c, values[0]); err != nil {
-				return fmt.Errorf("setting %s=%q: %w", name, values[0], err)
+				return fmt.Errorf("setting %s%s: %w", name, shown(name, values[0]), err)
 			}
 		}
 	}
 	return nil
+}
+
+// shown is a value as errors may show it. Who mistakes password-env for the password
+// itself must not find it in a log.
+func shown(name, value string) string {
+	if strings.HasPrefix(name, "password") {
+		return ""
+	}
+	return fmt.Sprintf("=%q", value)
 }
 
 // Duration enters a positive duration.
@@ -97,7 +106,7 @@ func TLS(c **tls.Config, v string) error {
 // Secret enters the value of the environment variable that v names.
 func Secret(s *string, v string) error {
 	if *s = os.Getenv(v); *s == "" {
-		return errors.New("no such environment variable, or an empty one")
+		return errors.New("there is no environment variable of that name, or it is empty")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package wait is how the adapters pause between attempts:
+// Package wait is how the adapters pause between attempts, and wake each other:
 //
 //	if !wait.For(ctx, pause) {
 //		return ctx.Err()

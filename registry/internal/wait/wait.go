@@ -19,3 +19,11 @@ func For(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// Wake lets who waits for c know, unless that is under way. c has room for one.
+func Wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

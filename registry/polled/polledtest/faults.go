@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/conformance"
@@ -72,6 +73,10 @@ func (f *faults) Blackhole(s registry.Session, d conformance.Direction) (func(),
 
 func (f *faults) Refuse(s registry.Session) (func(), error) {
 	return f.change(s, func(w *wire) { w.refuses++; w.cut() }, func(w *wire) { w.refuses-- })
+}
+
+func (f *faults) Delay(s registry.Session, d time.Duration) (func(), error) {
+	return f.change(s, func(w *wire) { w.delay += d }, func(w *wire) { w.delay -= d })
 }
 
 func (f *faults) NextCommit(s registry.Session, kind conformance.Fate) (func() bool, error) {

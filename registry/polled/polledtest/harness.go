@@ -49,13 +49,26 @@ func New(tb testing.TB, cfg polled.Config, open func(context.Context) (polled.St
 	return h
 }
 
-func (h *harness) Registry(_ context.Context, tb testing.TB) registry.Registry {
-	reg, err := polled.New(h.connect(), h.cfg)
+func (h *harness) Registry(ctx context.Context, tb testing.TB) registry.Registry {
+	return h.RegistryIn(ctx, tb, h.cfg.Namespace)
+}
+
+func (h *harness) RegistryIn(_ context.Context, tb testing.TB, namespace string) registry.Registry {
+	cfg := h.cfg
+	cfg.Namespace = namespace
+	reg, err := polled.New(h.connect(), cfg)
 	if err != nil {
 		tb.Fatalf("polledtest: %v", err)
 	}
 	tb.Cleanup(func() { _ = reg.Close() }) // a case may have cut it off
 	return reg
+}
+
+func (h *harness) Lacks() map[string]string {
+	return map[string]string{
+		"Deny":    "a store has no rights of its own to take away",
+		"History": "a store keeps the present only",
+	}
 }
 
 func (h *harness) Members() int                  { return 1 }

@@ -21,6 +21,7 @@ type wire struct {
 	refuses         int
 	swallowRequests int
 	swallowAnswers  int
+	delay           time.Duration    // of every answer
 	fates           map[string]*fate // of the next commit, by session
 	hits            int
 }
@@ -51,9 +52,10 @@ func call[T any](ctx context.Context, w *wire, committer string, run func(contex
 	}
 	answered := make(chan answer, 1)
 	r := &request{broken: make(chan struct{})}
-	err := w.send(r, committer, func(delay time.Duration, doomed bool) {
+	err := w.send(r, committer, func(delay time.Duration, unanswered bool) {
 		value, err := serve(w.server, delay, run)
-		if w.arrives(r, doomed) {
+		w.holdBack(r)
+		if w.arrives(r, unanswered) {
 			answered <- answer{value, err}
 		}
 	})
@@ -73,7 +75,7 @@ func call[T any](ctx context.Context, w *wire, committer string, run func(contex
 }
 
 // send is what becomes of a request on its way. deliver runs in the background.
-func (w *wire) send(r *request, committer string, deliver func(delay time.Duration, doomed bool)) error {
+func (w *wire) send(r *request, committer string, deliver func(delay time.Duration, unanswered bool)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	stale := w.stale
@@ -105,12 +107,32 @@ func (w *wire) send(r *request, committer string, deliver func(delay time.Durati
 	return nil
 }
 
+// holdBack lets the answer be as late as a fault says.
+func (w *wire) holdBack(r *request) {
+	w.mu.Lock()
+	late := w.delay
+	if late > 0 {
+		w.hits++
+	}
+	w.mu.Unlock()
+	if late == 0 {
+		return
+	}
+	timer := time.NewTimer(late)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.broken:
+	case <-w.ctx.Done():
+	}
+}
+
 // arrives says whether the answer comes through.
-func (w *wire) arrives(r *request, doomed bool) bool {
+func (w *wire) arrives(r *request, unanswered bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case doomed:
+	case unanswered:
 		w.snap(r)
 	case w.swallowAnswers > 0:
 		w.swallow(r)

@@ -116,7 +116,7 @@ func (s *Store) Read(ctx context.Context, paths, dirs []string) (nodes []polled.
 // Commit implements polled.Store.
 func (s *Store) Commit(ctx context.Context, session string, ops []registry.Op) (rev registry.Revision, err error) {
 	err = s.step(ctx, func(db *Database) error {
-		if _, alive := db.sessions[session]; !alive {
+		if _, alive := db.sessions[session]; !alive && session != polled.NoSession {
 			return registry.ErrSessionLost
 		}
 		err := db.tree.commit(session, ops)

@@ -66,7 +66,7 @@ func read[T any](ctx context.Context, l *Link, watch bool, op int32, path string
 		}
 		v, err := within(ctx, l, f)
 		switch {
-		case errors.Is(err, errLost):
+		case errors.Is(err, errLost), errors.Is(err, errNotBegun):
 			return zero, l.Err()
 		case errors.Is(err, errLeft):
 			return zero, fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, ctx.Err())
@@ -95,7 +95,7 @@ func (l *Link) await(ctx context.Context) error {
 	select {
 	case <-l.connected():
 		return nil
-	case <-l.done:
+	case <-l.Done():
 		return l.Err()
 	case <-ctx.Done():
 		return fmt.Errorf("zookeeper: %w: %w (%w)", registry.ErrUnavailable, ctx.Err(), l.servers.reasons())
@@ -112,6 +112,8 @@ func gaveUp(err, last error) error {
 var (
 	errLeft = errors.New("the caller's context ended first")
 	errLost = errors.New("the session ended first")
+
+	errNotBegun = errors.New("the session had ended before")
 )
 
 // within calls f, and does not wait for it past the end of ctx or of the session.
@@ -123,17 +125,17 @@ func within[T any](ctx context.Context, l *Link, f func() (T, error)) (T, error)
 	}
 	var zero T
 	results := make(chan result, 1)
-	if !l.spawn(func() {
+	if !l.Go(func() {
 		v, err := f()
 		results <- result{v, err}
 	}) {
-		return zero, errLost
+		return zero, errNotBegun
 	}
 	select {
 	case r := <-results:
 		return r.v, r.err
 	case <-ctx.Done():
-	case <-l.done:
+	case <-l.Done():
 	}
 	select {
 	case r := <-results: // both: what is known is better
@@ -144,17 +146,6 @@ func within[T any](ctx context.Context, l *Link, f func() (T, error)) (T, error)
 		return zero, errLost
 	}
 	return zero, errLeft
-}
-
-// spawn runs f on a goroutine that Close joins. False: the session has ended.
-func (l *Link) spawn(f func()) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil {
-		return false
-	}
-	l.work.Go(f)
-	return true
 }
 
 // refusals are what a server says of an operation. Everything else that the client

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 )
 
 // xidGoodbye is the number of the request that ends the session.
@@ -20,7 +21,7 @@ const xidGoodbye = -12
 // goroutines and is idempotent.
 func (l *Link) Close(ctx context.Context) error {
 	l.closing.Do(func() {
-		ctx, cancel := context.WithTimeout(ctx, l.timeout())
+		ctx, cancel := lifetime.Farewell(ctx, l.timeout())
 		defer cancel()
 		l.closeErr = l.close(ctx)
 	})
@@ -28,9 +29,9 @@ func (l *Link) Close(ctx context.Context) error {
 }
 
 func (l *Link) close(ctx context.Context) error {
-	if l.markLost(errWasClosed) {
+	if l.Lose(lifetime.ErrClosed) {
 		l.sayGoodbye(ctx)
-		l.cut(errWasClosed)
+		l.cut(lifetime.ErrClosed)
 	}
 	err := l.farewell(ctx)
 	<-l.ready
@@ -39,6 +40,7 @@ func (l *Link) close(ctx context.Context) error {
 		continue
 	}
 	l.work.Wait()
+	l.Wait()
 	return err
 }
 
@@ -70,7 +72,7 @@ func (l *Link) farewell(ctx context.Context) error {
 		return nil
 	default:
 	}
-	if l.ID() == 0 {
+	if l.Number() == 0 {
 		return nil
 	}
 	s := newServers(l.cfg)
@@ -143,10 +145,10 @@ func readFrame(in *bufio.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// grave is the last connection of a client whose session has ended. It leads
+// deadEnd is the last connection of a client whose session has ended. It leads
 // nowhere: it grants a session, calls every request lost, and confirms the end, so
 // that the client finishes at once instead of waiting for a server.
-func (l *Link) grave() net.Conn {
+func (l *Link) deadEnd() net.Conn {
 	client, server := net.Pipe()
 	l.work.Go(func() {
 		defer server.Close()
@@ -157,7 +159,7 @@ func (l *Link) grave() net.Conn {
 		if _, err := server.Write(graveAnswer()); err != nil {
 			return
 		}
-		l.burying.Do(func() { close(l.buried) })
+		l.toldEnd.Do(func() { close(l.ended) })
 		for {
 			request, err := readFrame(in)
 			if err != nil || len(request) < 8 {
@@ -191,11 +193,4 @@ func graveReply(xid, op int32) []byte {
 		w.int32(connectionLoss)
 	}
 	return w.frame()
-}
-
-// bury closes the client once it is at its grave.
-func (l *Link) bury() {
-	<-l.ready
-	<-l.buried
-	l.zk.Close()
 }

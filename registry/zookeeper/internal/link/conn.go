@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 var (
@@ -27,6 +28,9 @@ const (
 	readBuffer = 64 << 10
 	keepFrame  = 1 << 20 // a larger buffer is not kept
 	maxUnsent  = 4 << 20 // what may wait to be written
+	// atOnce is how much is written by its caller: the system has room for it when
+	// nothing else is under way, so that the caller is not held up.
+	atOnce = 8 << 10
 )
 
 // A conn is what the client takes for its connection. It reads and writes whole
@@ -44,23 +48,20 @@ type conn struct {
 	greeted   bool      // the server has confirmed the session
 	lastWrite time.Time // when the newest answered write that counted was sent
 
-	mu       sync.Mutex
-	room     *sync.Cond // unsent has shrunk, or all is over
-	asked    time.Time  // when the session was asked for; zero: not yet
-	unsent   []byte
-	spare    []byte
-	writing  bool
-	broken   bool
-	pending  queue   // requests that are not answered
-	calls    uint32  // sent so far, and heartbeats
-	underWay int     // of them, not answered
-	waiting  []*call // for fewer to be under way
-	alone    int     // calls that share nothing from now on
-	pings    queue
-	tick     int // heartbeats that were due so far
-	heard    int // the tick of the latest answer
-	wake     chan struct{}
-	over     chan struct{}
+	mu      sync.Mutex
+	room    *sync.Cond // unsent has shrunk, or all is over
+	asked   time.Time  // when the session was asked for; zero: not yet
+	unsent  []byte
+	spare   []byte
+	writing bool
+	broken  bool
+	pending queue // requests that are not answered
+	pings   queue
+	beats   uint32 // heartbeats sent so far
+	tick    int    // heartbeats that were due so far
+	heard   int    // the tick of the latest answer
+	wake    chan struct{}
+	over    chan struct{}
 }
 
 func newConn(l *Link, raw net.Conn, server string) *conn {
@@ -80,7 +81,6 @@ func (c *conn) fail(reason error) {
 		return
 	}
 	c.broken = true
-	c.abandon(reason)
 	close(c.over)
 	c.room.Broadcast()
 	c.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *conn) queue(b []byte) {
 // wakeFlusher does so if there is something to write. c.mu is held.
 func (c *conn) wakeFlusher() {
 	if len(c.unsent) > 0 && !c.writing {
-		signal(c.wake)
+		wait.Wake(c.wake)
 	}
 }
 
@@ -342,17 +342,28 @@ func (c *conn) take(b []byte) error {
 	case xid < 0:
 		return nil
 	}
+	return c.takeAnswer(xid, zxid, code, b[headerBytes:])
+}
+
+// takeAnswer looks at the answer to a request.
+func (c *conn) takeAnswer(xid int32, zxid int64, code int32, body []byte) error {
 	s, err := c.answered(&c.pending, xid, zxid, code)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case s.beat:
-		c.beaten(s, code, b[headerBytes:])
-		return nil
-	case s.call != nil:
-		return c.deliver(s, code, b[headerBytes:])
 	}
-	c.rest = c.frame
+	if s.op == opMulti {
+		c.wrote(s, code, body)
+	}
+	switch {
+	case s.beat && s.op == opSync && code == 0:
+		c.l.acknowledged(s.at, false)
+	case s.beat:
+	case s.op == opMulti && code == 0 && len(body) >= multiHeader && multiRefusal(body) == 0:
+		c.frame = withRevision(c.frame, zxid)
+		c.rest = c.frame
+	default:
+		c.rest = c.frame
+	}
 	return nil
 }
 

@@ -40,7 +40,6 @@ type scripted struct {
 
 	mu      sync.Mutex
 	answers func(op int32) bool
-	code    int32               // of creates
 	inside  int32               // of the one result of a multi
 	last    map[int32]time.Time // when the latest request was answered, by operation
 }
@@ -49,12 +48,6 @@ func (s *scripted) script(answers func(op int32) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers = answers
-}
-
-func (s *scripted) refuseWrites(code int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.code = code
 }
 
 // latest is when the latest of some operations was answered: they were sent before.
@@ -70,24 +63,22 @@ func (s *scripted) latest(ops ...int32) time.Time {
 	return latest
 }
 
-// take reports whether to answer, and with which code.
-func (s *scripted) take(op int32, stuck bool) (code int32, ok bool) {
+// take reports whether to answer.
+func (s *scripted) take(op int32, stuck bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.answers(op) || stuck && op != opPing {
-		return 0, false
+		return false
 	}
 	s.last[op] = time.Now()
-	if op == opCreate {
-		code = s.code
-	}
-	return code, true
+	return true
 }
 
-func (s *scripted) expire() {
+// refuseWrites refuses all multis; 0 does not.
+func (s *scripted) refuseWrites(code int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inside = sessionExpired
+	s.inside = code
 }
 
 func (s *scripted) dial(context.Context, string, string) (net.Conn, error) {
@@ -101,8 +92,7 @@ func (s *scripted) serve(conn net.Conn) {
 	if _, err := readFrame(conn); err != nil {
 		return
 	}
-	_, ok := s.take(opConnect, false)
-	if !ok || write(conn, s.welcome()) != nil {
+	if !s.take(opConnect, false) || write(conn, s.welcome()) != nil {
 		return
 	}
 	for stuck := false; ; {
@@ -111,15 +101,14 @@ func (s *scripted) serve(conn net.Conn) {
 			return
 		}
 		op := int32(binary.BigEndian.Uint32(request[4:]))
-		code, ok := s.take(op, stuck)
-		if !ok {
+		if !s.take(op, stuck) {
 			stuck = true
 			continue
 		}
 		const zxid = 1
 		answer := binary.BigEndian.AppendUint64(request[:4:4], zxid)
-		answer = binary.BigEndian.AppendUint32(answer, uint32(code))
-		if write(conn, append(answer, s.result(op, code)...)) != nil {
+		answer = binary.BigEndian.AppendUint32(answer, 0)
+		if write(conn, append(answer, s.result(op)...)) != nil {
 			return
 		}
 	}
@@ -135,19 +124,15 @@ func (s *scripted) welcome() []byte {
 }
 
 // result is the body of an answer.
-func (s *scripted) result(op, code int32) []byte {
-	switch {
-	case code != 0:
-		return nil
-	case op == opMulti: // of one check
+func (s *scripted) result(op int32) []byte {
+	switch op {
+	case opMulti: // of one check
 		return s.multiResult()
-	case op == opGetData:
+	case opGetData:
 		return make([]byte, 4+statBytes) // no value
-	case op == opExists:
+	case opExists:
 		return make([]byte, statBytes)
-	case op == opCreate:
-		return append(binary.BigEndian.AppendUint32(nil, 2), "/a"...)
-	case op == opSync:
+	case opSync:
 		return append(binary.BigEndian.AppendUint32(nil, 1), '/')
 	}
 	return nil
@@ -264,7 +249,7 @@ func TestWhatKeepsASessionAlive(t *testing.T) {
 // it is asked for a write, says so inside of an answer that is fine as such.
 func TestAHeartbeatFindsTheSessionEnded(t *testing.T) {
 	s, l := onScript(t, 8*time.Second) // a heartbeat each second
-	s.expire()
+	s.refuseWrites(sessionExpired)
 	ended := time.Now()
 	<-l.Done()
 	require.Less(t, time.Since(ended), 4*time.Second, "not by silence")

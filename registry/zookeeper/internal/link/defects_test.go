@@ -245,7 +245,6 @@ func TestDefectABreakWhileLoggingInAgainLocksUp(t *testing.T) {
 // The error of a write is the socket's own, which says nothing of what was applied;
 // a Link's is classed.
 func TestDefectWriteErrorsAreNotClassed(t *testing.T) {
-	const opMulti, opSetData = 14, 5
 	set := &zk.SetDataRequest{Path: "/", Version: -1}
 	t.Run("bare", func(t *testing.T) {
 		f := &failing{op: opMulti, n: 1}
@@ -255,7 +254,7 @@ func TestDefectWriteErrorsAreNotClassed(t *testing.T) {
 		require.ErrorAs(t, err, &raw)
 	})
 	t.Run("link", func(t *testing.T) {
-		f := &failing{op: opSetData, n: 1} // as which one alone is sent
+		f := &failing{op: opMulti, n: 1}
 		l := open(t, link.Config{Servers: server.Addrs(), Dial: f.dialContext})
 		_, err := l.Multi(within(t, 10*time.Second), set)
 		require.ErrorIs(t, err, registry.ErrUncertain)
@@ -317,9 +316,9 @@ func TestDefectNewDataComesBeforeItsEvent(t *testing.T) {
 	node := fresh(t, other)
 	ctx := within(t, 60*time.Second)
 	set := func() int64 {
-		results, err := other.Multi(ctx, &zk.SetDataRequest{Path: node, Version: -1})
+		w, err := other.Multi(ctx, &zk.SetDataRequest{Path: node, Version: -1})
 		require.NoError(t, err)
-		return results[0].Stat.Mzxid
+		return w.Zxid
 	}
 
 	if raceDetector {

@@ -9,8 +9,8 @@
 //
 // # What it adds to the client
 //
-// The client opens connections, and codes and decodes reads. Writes, and everything that
-// concerns time and connections, are decided here, by a net.Conn that understands frames:
+// The client opens connections, and codes and decodes requests. Everything that concerns
+// time and connections is decided here, by a net.Conn that understands frames:
 //
 //   - After the session has ended no server is dialled again. The bare client
 //     opens a new session and runs what was queued on it.
@@ -31,10 +31,11 @@
 //     itself up when the connection breaks at that moment.
 //   - A write error ends the connection and is never the result of a request. Writes
 //     of concurrent requests share a system call, and so do reads.
-//   - Writes are coded here and go past the client, so that a caller waits for the
-//     connection and for nothing between. Eight are sent one by one; those that come
-//     while as many are under way share the next multi, and are sent one by one when it
-//     is refused. The bare client sends each alone, which keeps a server busy.
+//   - Every write is a multi, and brings the number of its transaction back: the client
+//     drops it, so it is put into the answer as the result of one more set.
+//   - Eight multis are sent one by one; those that come while as many are under way share
+//     the next (package share), and are sent one by one when it is refused. The bare client
+//     sends each alone, which keeps a server busy.
 //   - Watch events go to one function and cannot be dropped.
 //   - Names are looked up at every connection. With one server there is no pause of a
 //     second before it is dialled again.
@@ -43,13 +44,14 @@
 //
 // Reads are repeated over broken connections until their context or the session
 // ends. A Multi is carried out at most once: it is sent again only when the server
-// has refused, as a whole, one that it was a part of.
+// has refused, as a whole, one that it was a part of. One whose caller has left may wait
+// in the client for the next connection, and be carried out there.
 //
 // # Concurrency and goroutines
 //
-// A Link is safe for concurrent use. It has two goroutines and the client's two
-// while connected; a read runs on a goroutine of its own until it is answered. Close
-// joins them all.
+// A Link is safe for concurrent use. It has three goroutines, and the client's two while
+// connected; a request runs on a goroutine of its own until it is answered. Close joins
+// them all.
 //
 // # Errors
 //

@@ -17,12 +17,4 @@ func (l *Link) Unanswered() int {
 }
 
 // Waiting is the number of calls that are not sent since others are under way.
-func (l *Link) Waiting() int {
-	c := l.connection()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.waiting)
-}
-
-// MaxUnderWay is how many writes are sent one by one.
-const MaxUnderWay = maxUnderWay
+func (l *Link) Waiting() int { return l.writes.Waiting() }

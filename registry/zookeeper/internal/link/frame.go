@@ -30,8 +30,12 @@ const (
 	xidWatches  = -8
 	xidVersion  = -9 // ours: is this server 3.5 or newer
 	errNoNode   = -101
-	errUnknown  = -6 // unimplemented
-	headerBytes = 16 // of an answer: xid, zxid, error
+	errNoAuth   = -102
+	errUnknown  = -6   // unimplemented
+	errEnded    = -112 // there is no such session
+	headerBytes = 16   // of an answer: xid, zxid, error
+	opError     = -1   // the type of a failed request's result in a multi
+	multiHeader = 9    // before each request and result of a multi, and at the end
 
 	maxFrame     = 64 << 20 // an answer; a list of a million names is smaller
 	clientBuffer = 1<<20 + 64<<10
@@ -115,5 +119,36 @@ func connectFrame(zxid int64, timeout time.Duration, session int64, password []b
 	w.int32(int32(timeout / time.Millisecond)) //nolint:gosec // a session timeout fits
 	w.int64(session)
 	w.text(string(password))
+	return w.frame()
+}
+
+// header comes before each request and result of a multi, and at its end.
+func (w *writer) header(op int32, done byte) {
+	w.int32(op)
+	w.b = append(w.b, done)
+	w.int32(-1)
+}
+
+// multiRefusal is the first error in the results of a multi; 0: it was applied.
+func multiRefusal(results []byte) int32 {
+	for len(results) >= multiHeader+4 && getInt32(results) == opError && results[4] == 0 {
+		if code := getInt32(results[multiHeader:]); code != 0 {
+			return code
+		}
+		results = results[multiHeader+4:]
+	}
+	return 0
+}
+
+// withRevision adds to the frame of a multi that was applied the result of one more set,
+// which was made in transaction zxid: the client drops the number otherwise.
+func withRevision(frame []byte, zxid int64) []byte {
+	const afterMzxid = 68 - 16 // of a Stat, behind Czxid and Mzxid
+	w := &writer{b: frame[:len(frame)-multiHeader]}
+	w.header(opSetData, 0)
+	w.int64(zxid)
+	w.int64(zxid)
+	w.b = append(w.b, make([]byte, afterMzxid)...)
+	w.header(opError, 1)
 	return w.frame()
 }

@@ -1,12 +1,9 @@
 package link
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/elasticron/elasticron/registry"
 )
 
 // A server answers pings and reads by itself, also when it is cut off from the others
@@ -53,15 +50,15 @@ const (
 func (l *Link) establish(c *conn, a connectAnswer, sent time.Time) (first, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err != nil || (l.id != 0 && l.tooLate()) {
-		return false, false
-	}
 	fresh := l.id == 0
 	l.id, l.password = a.session, a.password
 	l.granted.Store(int64(a.timeout))
-	l.advance(sent, fresh)
+	deadline := l.deadline(sent, fresh)
 	if fresh {
-		l.alarm = time.AfterFunc(l.untilAlarm(), l.ring)
+		l.Begin(strconv.FormatUint(uint64(l.id), 16), deadline, l.lead())
+	}
+	if !l.Extend(deadline, l.lead()) {
+		return false, false
 	}
 	l.current = c
 	return !l.probed, true
@@ -72,7 +69,7 @@ func (l *Link) online(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.probed = true
-	if l.current == c && l.err == nil && !c.isOver() { // else offline has been here, or will be
+	if l.current == c && l.Err() == nil && !c.isOver() { // else offline has been here, or will be
 		select {
 		case <-l.up:
 		default:
@@ -80,7 +77,7 @@ func (l *Link) online(c *conn) {
 		}
 	}
 	l.servers.reached(c.server)
-	l.log.Debug("zookeeper: connected", "server", c.server, "session", l.idText())
+	l.log.Debug("zookeeper: connected", "server", c.server, "session", l.ID())
 }
 
 // offline closes it: the connection has broken.
@@ -95,7 +92,7 @@ func (l *Link) offline(c *conn, reason error) {
 	select {
 	case <-l.up:
 		l.up = make(chan struct{})
-		l.log.Debug("zookeeper: connection lost", "server", c.server, "session", l.idText(), "reason", reason)
+		l.log.Debug("zookeeper: connection lost", "server", c.server, "session", l.ID(), "reason", reason)
 	default:
 	}
 }
@@ -107,24 +104,16 @@ func (l *Link) connected() <-chan struct{} {
 	return l.up
 }
 
-// untilAlarm is the time left until Done must be closed. l.mu is held.
-func (l *Link) untilAlarm() time.Duration { return time.Until(l.deadline) - l.timeout()/leadPart }
-
-// tooLate: somebody may have acted on the deadline already. l.mu is held.
-func (l *Link) tooLate() bool { return l.untilAlarm() <= 0 }
-
 // acknowledged takes an answered request into account that the leader has heard of,
 // and a quorum too if byQuorum is true.
 func (l *Link) acknowledged(sent time.Time, byQuorum bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err == nil && !l.tooLate() {
-		l.advance(sent, byQuorum)
-	}
+	l.Extend(l.deadline(sent, byQuorum), l.lead())
 }
 
-// advance moves the deadline forward. The alarm looks again when it rings. l.mu is held.
-func (l *Link) advance(sent time.Time, byQuorum bool) {
+// deadline is the session's after such a request. l.mu is held.
+func (l *Link) deadline(sent time.Time, byQuorum bool) time.Time {
 	l.byLeader = later(l.byLeader, sent)
 	if byQuorum {
 		l.byQuorum = later(l.byQuorum, sent)
@@ -134,32 +123,17 @@ func (l *Link) advance(sent time.Time, byQuorum bool) {
 	if d := l.byQuorum.Add(t - t/quorumMarginPart); d.Before(deadline) {
 		deadline = d
 	}
-	l.deadline = later(l.deadline, deadline)
+	return deadline
 }
+
+// lead is by how much Done comes before the deadline.
+func (l *Link) lead() time.Duration { return l.timeout() / leadPart }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
-}
-
-func (l *Link) ring() {
-	l.mu.Lock()
-	if left := l.untilAlarm(); left > 0 && l.err == nil {
-		l.alarm.Reset(left)
-		l.mu.Unlock()
-		return
-	}
-	l.mu.Unlock()
-	l.lose(errSilent)
-}
-
-// lose ends the session here, once; the first reason stays.
-func (l *Link) lose(reason error) {
-	if l.markLost(reason) {
-		l.cut(reason)
-	}
 }
 
 // cut breaks the connection, if there is one.
@@ -175,27 +149,6 @@ func (l *Link) cut(reason error) {
 // leave notes that the service has ended the session.
 func (l *Link) leave() { l.leaving.Do(func() { close(l.left) }) }
 
-// markLost reports whether this call ended the session. The client then finds its
-// way to the grave, and is buried there.
-func (l *Link) markLost(reason error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil {
-		return false
-	}
-	l.err = fmt.Errorf("zookeeper: %w: session %s: %w", registry.ErrSessionLost, l.idText(), reason)
-	if l.alarm != nil {
-		l.alarm.Stop()
-	}
-	if !errors.Is(reason, errWasClosed) {
-		l.log.Debug("zookeeper: session lost", "session", l.idText(), "reason", reason)
-	}
-	close(l.done)
-	l.end()
-	l.work.Go(l.bury)
-	return true
-}
-
 // giveUp ends the session, and makes Open fail with err.
 func (l *Link) giveUp(err error) {
 	l.mu.Lock()
@@ -203,7 +156,7 @@ func (l *Link) giveUp(err error) {
 		l.fatal = err
 	}
 	l.mu.Unlock()
-	l.lose(err)
+	l.Lose(err)
 }
 
 // mayAsk reports whether the client may ask a server for session: a new one only
@@ -213,9 +166,6 @@ func (l *Link) mayAsk(session int64) bool {
 	defer l.mu.Unlock()
 	return session == l.id
 }
-
-// idText is the session's name for people. l.mu is held.
-func (l *Link) idText() string { return strconv.FormatUint(uint64(l.id), 16) } //nolint:gosec // the bits matter, not the sign
 
 // timeout is what was granted, or asked for as long as nothing was.
 func (l *Link) timeout() time.Duration {

@@ -14,6 +14,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
+	"github.com/elasticron/elasticron/registry/internal/share"
 )
 
 // Config says whom to connect to and as whom.
@@ -46,35 +48,27 @@ type Notification struct {
 	Path string
 }
 
-// Reasons why a session ended.
-var (
-	errExpired   = errors.New("the service has ended it")
-	errSilent    = errors.New("no request was answered in time")
-	errWasClosed = errors.New("closed by its owner")
-)
+// errExpired is why a session ended.
+var errExpired = errors.New("the service has ended it")
 
 // A Link is one session. Open makes it, Close ends it.
 type Link struct {
+	*lifetime.Lifetime
+
 	cfg     Config
 	log     *slog.Logger
 	zk      *zk.Conn
 	events  <-chan zk.Event // closed when the client's goroutines have ended
 	servers *servers
 	watches *watches
-
-	life context.Context // ends with the session
-	end  context.CancelFunc
-	done chan struct{}
-	work sync.WaitGroup
+	writes  *share.Queue[[]any, Written]
+	work    sync.WaitGroup // of connections; what calls need is the Lifetime's
 
 	mu       sync.Mutex
-	err      error
 	id       int64
 	password []byte
-	deadline time.Time
-	byLeader time.Time // when the newest request was sent of which the leader has heard
-	byQuorum time.Time // when the newest one was sent of which a quorum has heard
-	alarm    *time.Timer
+	byLeader time.Time     // when the newest request was sent of which the leader has heard
+	byQuorum time.Time     // when the newest one was sent of which a quorum has heard
 	up       chan struct{} // closed while there is a connection with the session on it
 	conn     *conn         // the latest that was dialled
 	current  *conn         // the latest on which the session was confirmed
@@ -86,10 +80,10 @@ type Link struct {
 	granted atomic.Int64 // the timeout that the service granted; 0: none yet
 
 	ready   chan struct{} // closed once zk and events are set
-	left    chan struct{} // closed once gone is set
-	buried  chan struct{} // closed once the client is at the grave
+	left    chan struct{} // closed once the service has ended the session
+	ended   chan struct{} // closed once the client is at the dead end
 	leaving sync.Once
-	burying sync.Once
+	toldEnd sync.Once
 
 	closing  sync.Once
 	closeErr error
@@ -102,23 +96,23 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 		return nil, fmt.Errorf("zookeeper: %w: no servers", registry.ErrInvalid)
 	}
 	l := &Link{
-		cfg: cfg, log: cfg.Log, watches: newWatches(), servers: newServers(cfg),
-		done: make(chan struct{}), up: make(chan struct{}),
-		ready: make(chan struct{}), left: make(chan struct{}), buried: make(chan struct{}),
+		Lifetime: lifetime.New("zookeeper"),
+		cfg:      cfg, log: cfg.Log, watches: newWatches(), servers: newServers(cfg), up: make(chan struct{}),
+		ready: make(chan struct{}), left: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
-	l.life, l.end = context.WithCancel(context.Background())
+	l.writes = share.New(l.sharing())
 	conn, events, err := zk.Connect(cfg.Servers, cfg.SessionTimeout,
 		zk.WithDialer(l.dial), zk.WithHostProvider(l.servers), zk.WithLogger(silence{}), zk.WithLogInfo(false),
 		zk.WithEventCallback(l.observe), zk.WithMaxConnBufferSize(clientBuffer))
 	if err != nil {
-		l.end()
 		return nil, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
 	}
 	l.zk, l.events = conn, events
 	close(l.ready)
+	l.work.Go(l.outlive)
 	if err := l.awaitSession(ctx); err != nil {
 		_ = l.Close(ctx)
 		return nil, err
@@ -130,7 +124,7 @@ func (l *Link) awaitSession(ctx context.Context) error {
 	select {
 	case <-l.connected():
 		return nil
-	case <-l.done:
+	case <-l.Done():
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
@@ -145,28 +139,11 @@ func (l *Link) awaitSession(ctx context.Context) error {
 	return fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, l.servers.reasons())
 }
 
-// ID is the session's number at the service.
-func (l *Link) ID() int64 {
+// Number is the session's at the service. Its text is the ID.
+func (l *Link) Number() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.id
-}
-
-// Deadline is registry.Session's.
-func (l *Link) Deadline() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.deadline
-}
-
-// Done is closed when the session is lost or closed, no later than Deadline.
-func (l *Link) Done() <-chan struct{} { return l.done }
-
-// Err is nil until Done is closed, then wraps registry.ErrSessionLost.
-func (l *Link) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
 }
 
 // Disarm says that nobody needs a watch any more: it is not renewed on the next
@@ -184,14 +161,16 @@ func (l *Link) observe(ev zk.Event) {
 // expire ends a session that the service has ended.
 func (l *Link) expire() {
 	l.leave()
-	l.lose(errExpired)
+	l.Lose(errExpired)
 }
 
-// dial is the client's dialer. Once the session has ended it leads to a grave.
+// dial is the client's dialer. Once the session has ended it leads to a dead end.
 func (l *Link) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	c, err := l.reach(server)
-	if l.ended() {
-		return l.grave(), nil
+	select {
+	case <-l.Done():
+		return l.deadEnd(), nil
+	default:
 	}
 	if err != nil {
 		return nil, err
@@ -200,23 +179,33 @@ func (l *Link) dial(_, server string, _ time.Duration) (net.Conn, error) {
 }
 
 func (l *Link) reach(server string) (*conn, error) {
-	raw, err := l.servers.dial(l.life, server, l.attemptTime())
+	raw, err := l.servers.dial(l.Context(), server, l.attemptTime())
 	if err != nil {
 		return nil, err
 	}
 	c := newConn(l, raw, server)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err != nil {
+	if err := l.Err(); err != nil {
 		_ = raw.Close()
-		return nil, l.err
+		return nil, err
 	}
 	l.conn = c
 	l.work.Go(c.flush)
 	return c, nil
 }
 
-func (l *Link) ended() bool { return l.life.Err() != nil }
+// outlive waits for the session's end, cuts the connection, and closes the client once
+// it has found its way to the dead end.
+func (l *Link) outlive() {
+	<-l.Done()
+	if reason := l.Err(); !errors.Is(reason, lifetime.ErrClosed) { // its owner says goodbye first
+		l.log.Debug("zookeeper: session lost", "session", l.ID(), "reason", reason)
+		l.cut(reason)
+	}
+	<-l.ended
+	l.zk.Close()
+}
 
 type silence struct{}
 

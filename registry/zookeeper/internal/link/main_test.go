@@ -80,9 +80,9 @@ func direct(t *testing.T) *link.Link { return open(t, link.Config{Servers: serve
 // fresh makes a node of the test's own.
 func fresh(t *testing.T, l *link.Link) string {
 	t.Helper()
-	results, err := l.Multi(within(t, 10*time.Second), &zk.CreateRequest{Path: "/test-", Acl: world, Flags: zk.FlagSequence})
+	w, err := l.Multi(within(t, 10*time.Second), &zk.CreateRequest{Path: "/test-", Acl: world, Flags: zk.FlagSequence})
 	require.NoError(t, err)
-	return results[0].String
+	return w.Results[0].String
 }
 
 func eventually(t *testing.T, what string, cond func() bool) {

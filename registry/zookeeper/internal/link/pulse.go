@@ -1,11 +1,8 @@
 package link
 
 import (
-	"errors"
 	"net"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // A sent request is one that is not answered.
@@ -14,8 +11,7 @@ type sent struct {
 	at      time.Time
 	tick    int
 	path    string // of a read that arms a watch
-	call    *call  // that waits for the answer; nil: the client does
-	beat    bool   // nobody does
+	beat    bool   // nobody waits for the answer; else the client does
 }
 
 // A queue is first in, first out. The zero value is ready.
@@ -90,7 +86,8 @@ func (c *conn) beat(limit int) bool {
 // the root, which changes nothing and is a write all the same. c.mu is held.
 func (c *conn) heartbeat(op int32) {
 	const root, anyVersion = "/", -1
-	xid := c.nextXid()
+	c.beats++
+	xid := int32(c.beats & 0x7fffffff)
 	f := newFrame(xid, op)
 	if op == opSync {
 		f.text(root)
@@ -104,29 +101,16 @@ func (c *conn) heartbeat(op int32) {
 	c.queue(f.frame())
 }
 
-// beaten takes the answer to a heartbeat into account.
-func (c *conn) beaten(s sent, code int32, body []byte) {
-	if s.op == opSync {
-		if code == 0 {
-			c.l.acknowledged(s.at, false)
-		}
-		return
-	}
-	results, err := (&call{op: opMulti, requests: 1}).parse(code, body)
-	if errors.Is(err, zk.ErrNoAuth) {
-		err = nil // of the root; it was asked all the same
-	}
-	c.wrote(s, results, err)
-}
-
-// wrote takes the answer to a write into account. One that was refused may be a server's
+// wrote takes the answer to a multi into account. One that was refused may be a server's
 // own word, with which it asked nobody, or the leader's that there is no such session,
 // which a server does not always know to have ended.
-func (c *conn) wrote(s sent, results []zk.MultiResponse, err error) {
+func (c *conn) wrote(s sent, code int32, body []byte) {
+	refusal := multiRefusal(body)
+	asked := refusal == 0 || s.beat && refusal == errNoAuth // of the root; it was asked all the same
 	switch {
-	case errors.Is(err, zk.ErrSessionExpired):
+	case code == errEnded || refusal == errEnded:
 		c.l.expire()
-	case err == nil && results != nil && s.at.Sub(c.lastWrite) > c.l.timeout()/64: // so many need not be looked at
+	case code == 0 && asked && s.at.Sub(c.lastWrite) > c.l.timeout()/64: // so many need not be looked at
 		c.lastWrite = s.at
 		c.l.acknowledged(s.at, true)
 	}
@@ -162,10 +146,3 @@ func (c *conn) SetReadDeadline(time.Time) error { return nil }
 
 // SetWriteDeadline does nothing.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}

@@ -14,14 +14,11 @@ import (
 
 	"github.com/elasticron/elasticron/internal/testbed"
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/share"
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
-const (
-	opCreate  = 1
-	opSetData = 5
-	opMulti   = 14
-)
+const opMulti = 14
 
 // frames remembers what was written to the sockets of a link: frames, whole ones.
 type frames struct {
@@ -62,17 +59,16 @@ func (c framed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// count is how often each of the writes was sent.
-func (f *frames) count() map[uint32]int {
+// count is how many multis were sent.
+func (f *frames) count() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	counts := map[uint32]int{}
 	for _, b := range f.all[1:] {
-		if op := binary.BigEndian.Uint32(b[8:]); op == opCreate || op == opSetData || op == opMulti {
-			counts[op]++
+		if binary.BigEndian.Uint32(b[8:]) == opMulti {
+			n++
 		}
 	}
-	return counts
+	return n
 }
 
 // noBeat is a session timeout with which no heartbeat comes between.
@@ -93,7 +89,7 @@ type crowd struct {
 
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
-	c := &crowd{t: t, ctx: within(t, 30*time.Second), proxy: way(t), frames: &frames{}, errs: make(chan error, link.MaxUnderWay)}
+	c := &crowd{t: t, ctx: within(t, 30*time.Second), proxy: way(t), frames: &frames{}, errs: make(chan error, share.MaxUnderWay)}
 	c.l = open(t, link.Config{Servers: []string{c.proxy.Addr()}, SessionTimeout: noBeat, Dial: c.frames.dial})
 	c.dir = fresh(t, c.l)
 	c.frames.mu.Lock()
@@ -101,30 +97,30 @@ func newCrowd(t *testing.T) *crowd {
 	c.frames.mu.Unlock()
 	c.heal = c.proxy.Hold()
 	t.Cleanup(c.heal)
-	for i := range link.MaxUnderWay {
+	for i := range share.MaxUnderWay {
 		c.first.Go(func() {
 			_, err := c.l.Multi(c.ctx, create(fmt.Sprint(c.dir, "/first", i), 0))
 			c.errs <- err
 		})
 	}
-	eventually(t, "them to be under way", func() bool { return c.l.Unanswered() == link.MaxUnderWay })
+	eventually(t, "them to be under way", func() bool { return c.l.Unanswered() == share.MaxUnderWay })
 	return c
 }
 
 // waits starts a write and returns once it waits, with what becomes of it.
-func (c *crowd) waits(ctx context.Context, requests ...any) (outcome func() ([]zk.MultiResponse, error)) {
+func (c *crowd) waits(ctx context.Context, requests ...any) (outcome func() (link.Written, error)) {
 	before := c.l.Waiting()
-	var results []zk.MultiResponse
+	var w link.Written
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		results, err = c.l.Multi(ctx, requests...)
+		w, err = c.l.Multi(ctx, requests...)
 	}()
 	eventually(c.t, "it to wait", func() bool { return c.l.Waiting() == before+1 })
-	return func() ([]zk.MultiResponse, error) {
+	return func() (link.Written, error) {
 		<-done
-		return results, err
+		return w, err
 	}
 }
 
@@ -137,7 +133,7 @@ func (c *crowd) version(path string) int32 {
 
 func (c *crowd) firstErrors() (errs []error) {
 	c.first.Wait()
-	for range link.MaxUnderWay {
+	for range share.MaxUnderWay {
 		errs = append(errs, <-c.errs)
 	}
 	return errs
@@ -150,7 +146,7 @@ func set(path string, version int32) *zk.SetDataRequest {
 // What waits shares one multi, and each caller gets the results of its own.
 func TestWritesShareARequest(t *testing.T) {
 	c := newCrowd(t)
-	var outcomes []func() ([]zk.MultiResponse, error)
+	var outcomes []func() (link.Written, error)
 	for i := range 20 {
 		path := fmt.Sprint(c.dir, "/n", i)
 		outcomes = append(outcomes, c.waits(c.ctx, create(path, 0)), c.waits(c.ctx, &zk.CheckVersionRequest{Path: path, Version: 0}, set(path, 0)))
@@ -158,24 +154,24 @@ func TestWritesShareARequest(t *testing.T) {
 	c.heal()
 	shared := int64(0)
 	for i, outcome := range outcomes {
-		results, err := outcome()
+		w, err := outcome()
 		require.NoError(t, err)
-		require.Len(t, results, 1+i%2)
+		require.Len(t, w.Results, 1+i%2)
 		if i%2 == 0 {
-			require.Equal(t, fmt.Sprint(c.dir, "/n", i/2), results[0].String)
-			continue
+			require.Equal(t, fmt.Sprint(c.dir, "/n", i/2), w.Results[0].String)
+		} else {
+			require.NotNil(t, w.Results[1].Stat)
 		}
-		require.Nil(t, results[0].Stat)
-		require.NotZero(t, results[1].Stat.Mzxid)
 		if shared == 0 {
-			shared = results[1].Stat.Mzxid
+			shared = w.Zxid
 		}
-		require.Equal(t, shared, results[1].Stat.Mzxid)
+		require.NotZero(t, w.Zxid)
+		require.Equal(t, shared, w.Zxid)
 	}
 	for _, err := range c.firstErrors() {
 		require.NoError(t, err)
 	}
-	require.Equal(t, map[uint32]int{opCreate: link.MaxUnderWay, opMulti: 1}, c.frames.count())
+	require.Equal(t, share.MaxUnderWay+1, c.frames.count())
 	require.EqualValues(t, 1, c.version(c.dir+"/n7"))
 }
 
@@ -188,17 +184,17 @@ func TestRefusalIsOnlyTheCallersOwn(t *testing.T) {
 	c.heal()
 	_, err := good()
 	require.NoError(t, err)
-	results, err := bad()
+	w, err := bad()
 	require.ErrorIs(t, err, zk.ErrBadVersion)
-	require.Len(t, results, 2)
-	require.NoError(t, results[0].Error)
-	require.ErrorIs(t, results[1].Error, zk.ErrBadVersion)
+	require.Len(t, w.Results, 2)
+	require.NoError(t, w.Results[0].Error)
+	require.ErrorIs(t, w.Results[1].Error, zk.ErrBadVersion)
 	_, err = later()
 	require.NoError(t, err)
 	require.EqualValues(t, 1, c.version(c.dir+"/first0"))
 	require.EqualValues(t, 0, c.version(c.dir+"/first1"))
 	require.EqualValues(t, 1, c.version(c.dir+"/first2"))
-	require.Equal(t, map[uint32]int{opCreate: link.MaxUnderWay, opMulti: 3, opSetData: 1}, c.frames.count(), "one together, three alone")
+	require.Equal(t, share.MaxUnderWay+4, c.frames.count(), "one together, three alone")
 	stat, err := c.l.Exists(c.ctx, c.dir+"/new", false)
 	require.NoError(t, err)
 	require.Nil(t, stat)
@@ -241,7 +237,7 @@ func TestLostAnswerToAShare(t *testing.T) {
 	c.frames.mu.Lock()
 	c.frames.cutsMulti = true
 	c.frames.mu.Unlock()
-	var all []func() ([]zk.MultiResponse, error)
+	var all []func() (link.Written, error)
 	for range 3 {
 		all = append(all, c.waits(c.ctx, set(c.dir, -1)))
 	}
@@ -272,24 +268,25 @@ func TestCloseWhileItWaits(t *testing.T) {
 
 // The holders of a lock are told apart by the number of the transaction that made
 // their nodes.
-func TestSequentialNodesShareNothing(t *testing.T) {
+func TestWhatIsToBeAloneSharesNothing(t *testing.T) {
 	c := newCrowd(t)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			_, err := c.l.Multi(c.ctx, create(c.dir+"/s-", zk.FlagSequence))
+			_, settled, err := c.l.MultiAlone(c.ctx, create(c.dir+"/s-", zk.FlagSequence))
+			<-settled
 			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	eventually(t, "them to be under way", func() bool { return c.l.Unanswered() == link.MaxUnderWay+4 })
+	eventually(t, "them to be under way", func() bool { return c.l.Unanswered() == share.MaxUnderWay+4 })
 	require.Zero(t, c.l.Waiting())
 	c.heal()
 	all.Wait()
 	numbers := map[int64]bool{}
 	for i := range 4 {
-		stat, err := c.l.Exists(c.ctx, fmt.Sprintf("%s/s-%010d", c.dir, link.MaxUnderWay+i), false)
+		stat, err := c.l.Exists(c.ctx, fmt.Sprintf("%s/s-%010d", c.dir, share.MaxUnderWay+i), false)
 		require.NoError(t, err)
 		require.NotNil(t, stat)
 		numbers[stat.Czxid] = true
@@ -303,7 +300,7 @@ func TestReconnectTellsTheNewestTransaction(t *testing.T) {
 	proxy, f := way(t), &frames{}
 	l := open(t, link.Config{Servers: []string{proxy.Addr()}, Dial: f.dial})
 	ctx := within(t, 20*time.Second)
-	results, err := l.Multi(ctx, set(fresh(t, l), 0))
+	w, err := l.Multi(ctx, set(fresh(t, l), 0))
 	require.NoError(t, err)
 	proxy.Drop()
 	_, _, err = l.Get(ctx, "/", false)
@@ -311,7 +308,7 @@ func TestReconnectTellsTheNewestTransaction(t *testing.T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	const zxidAt = 8
-	require.GreaterOrEqual(t, int64(binary.BigEndian.Uint64(f.all[0][zxidAt:])), results[0].Stat.Mzxid)
+	require.GreaterOrEqual(t, int64(binary.BigEndian.Uint64(f.all[0][zxidAt:])), w.Zxid)
 }
 
 // What is larger than a request may grow by sharing is sent in as many as it takes.
@@ -321,16 +318,16 @@ func TestSharedRequestsAreBounded(t *testing.T) {
 	for range 200 {
 		requests = append(requests, set(c.dir, -1))
 	}
-	var outcomes []func() ([]zk.MultiResponse, error)
+	var outcomes []func() (link.Written, error)
 	for range 5 {
 		outcomes = append(outcomes, c.waits(c.ctx, requests...))
 	}
 	c.heal()
 	for _, outcome := range outcomes {
-		results, err := outcome()
+		w, err := outcome()
 		require.NoError(t, err)
-		require.Len(t, results, 200)
+		require.Len(t, w.Results, 200)
 	}
 	require.EqualValues(t, 1000, c.version(c.dir))
-	require.Equal(t, map[uint32]int{opCreate: link.MaxUnderWay, opMulti: 3}, c.frames.count(), "two, two and one")
+	require.Equal(t, share.MaxUnderWay+3, c.frames.count(), "two, two and one")
 }

@@ -1,5 +1,9 @@
 import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
@@ -36,9 +40,10 @@ public final class Golden {
 
     public static void main(final String[] args) throws Exception {
         PrintStream out = new PrintStream(System.out, false, "UTF-8");
-        int count = args.length > 1 ? Integer.parseInt(args[1]) : 120;
+        int count = args.length > 1 && "write".equals(args[0]) ? Integer.parseInt(args[1]) : 120;
         out.println("[");
-        out.print(String.join(",\n", "read".equals(args[0]) ? read() : write(count)));
+        List<String> result = "read".equals(args[0]) ? read() : "ours".equals(args[0]) ? ours(args[1]) : write(count);
+        out.print(String.join(",\n", result));
         out.println("\n]");
         out.flush();
     }
@@ -97,6 +102,24 @@ public final class Golden {
             fields.put("props", load("props:\n  p: " + each, "props"));
             StringBuilder line = new StringBuilder("{\"scalar\": " + quote(each));
             fields.forEach((key, value) -> line.append(", \"" + key + "\": " + (null == value ? "null" : quote(value))));
+            result.add(line.append("}").toString());
+        }
+        return result;
+    }
+
+    /** What is read in the documents of a file: one a line, in base64. */
+    private static List<String> ours(final String file) throws Exception {
+        List<String> result = new ArrayList<>();
+        for (String each : Files.readAllLines(Paths.get(file))) {
+            String yaml = new String(Base64.getDecoder().decode(each), StandardCharsets.UTF_8);
+            JobConfigurationPOJO pojo = YamlEngine.unmarshal(yaml, JobConfigurationPOJO.class);
+            StringBuilder line = new StringBuilder("{\"yaml\": " + quote(yaml) + ", \"description\": " + quote(pojo.getDescription()));
+            pojo.getProps().forEach((key, value) -> line.append("p".equals(key)
+                    ? ", \"p\": " + quote(value.toString()) : ", \"own\": " + quote(key.equals(value) ? key.toString() : "another: " + key)));
+            pojo.getJobListenerTypes().forEach(type -> line.append(", \"listener\": " + quote(type)));
+            if (null != pojo.getTimeZone()) {
+                line.append(", \"timeZone\": " + quote(pojo.getTimeZone()));
+            }
             result.add(line.append("}").toString());
         }
         return result;

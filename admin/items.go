@@ -1,0 +1,172 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/layout"
+)
+
+// ItemState is one of ElasticJob's four, in their order: the first that holds.
+type ItemState string
+
+const (
+	// ItemDisabled: an operator has disabled the item.
+	ItemDisabled ItemState = "DISABLED"
+	// ItemRunning: it runs.
+	ItemRunning ItemState = "RUNNING"
+	// ItemSharding: it has no owner that lives. ElasticJob's SHARDING_FLAG.
+	ItemSharding ItemState = "SHARDING_FLAG"
+	// ItemPending: it waits for its next fire.
+	ItemPending ItemState = "PENDING"
+)
+
+// An Item is one sharding item.
+type Item struct {
+	// Number is from 0 to Total-1.
+	Number int
+	// Param is its own parameter.
+	Param string
+	// State is ElasticJob's. Why says in words what it waits for, or what keeps it from
+	// running; a switch on its server, instance or job shows only there.
+	State ItemState
+	Why   string
+	// Instance is the id of its owner, "" when it has none; Server is that one's address.
+	Instance, Server string
+	// Failover: it was taken over from a crashed instance, and that run goes on.
+	Failover bool
+	// Epoch and Total are those of its record; 0 when there is none.
+	Epoch, Total int
+	// Run is the due time of the fire that runs now, zero when none does.
+	Run time.Time
+	// Began is when its latest run began, Ended when the latest that was recorded ended, and
+	// Failed how. Ended before Began: it runs, or was cut. Zero is unknown: the oldest are
+	// left out where a record has no room, and a job without monitoring has none.
+	Began, Ended time.Time
+	Failed       bool
+	// Through: every fire due at or before it has an outcome, or runs.
+	Through time.Time
+	// Blocked: nothing of it begins now. Why says why.
+	Blocked bool
+	// Next is the next fire of its schedule; zero when there is none, or it follows the end
+	// of its run (a fixed delay).
+	Next time.Time
+}
+
+// Items returns the items of a job, by number.
+func (a *Admin) Items(ctx context.Context, job string) ([]Item, error) {
+	v, err := a.view(ctx, job)
+	if err != nil {
+		return nil, failed("list items", job, err)
+	}
+	return v.shards(), nil
+}
+
+// Item returns one item of a job.
+func (a *Admin) Item(ctx context.Context, job string, item int) (Item, error) {
+	all, err := a.Items(ctx, job)
+	if err != nil {
+		return Item{}, err
+	}
+	if item < 0 || item >= len(all) {
+		return Item{}, failed(fmt.Sprintf("show item %d", item), job, ErrNoItem)
+	}
+	return all[item], nil
+}
+
+func (v *view) shards() []Item {
+	holdings := v.holdings()
+	var next time.Time
+	if s, err := v.timing(); err == nil {
+		if _, delayed := s.Delay(); !delayed {
+			next, _ = s.Next(v.now)
+		}
+	}
+	total := max(v.total(), v.javaTotal())
+	all := make([]Item, total)
+	for n := range total {
+		all[n] = v.shard(n, holdings[n])
+		all[n].Next = next
+	}
+	return all
+}
+
+// javaTotal counts the items of a job that keeps no records, whose nodes say how many
+// there are.
+func (v *view) javaTotal() int {
+	if v.base != nil || len(v.items) == 0 {
+		return 0
+	}
+	return v.items[len(v.items)-1] + 1
+}
+
+func (v *view) shard(n int, h holding) Item {
+	it := Item{
+		Number: n, Param: v.config.ItemParams[n], Instance: h.owner, Epoch: h.epoch, Total: h.total,
+		Run: h.item.Run, Through: h.item.Through, Began: h.item.Last.Began, Ended: h.item.Last.Ended, Failed: h.item.Last.Failed,
+		Failover: v.has(v.job.Failover(n)),
+	}
+	if id, err := layout.ParseInstanceID(h.owner); err == nil {
+		it.Server = id.IP
+	}
+	it.Why = v.blocked(n, h)
+	it.Blocked = it.Why != ""
+	runs := h.item.Running() || !h.known && v.has(v.job.Running(n)) || v.unrecordedRun(n, h)
+	switch {
+	case v.has(v.job.Disabled(n)):
+		it.State = ItemDisabled
+	case runs:
+		it.State = ItemRunning
+	case h.owner == "" || !v.alive(h.owner):
+		it.State = ItemSharding
+	default:
+		it.State = ItemPending
+	}
+	switch {
+	case h.item.Running() && it.Why == "":
+		it.Why = "runs the fire due at " + instant(h.item.Run) + " on " + h.owner
+	case runs && it.Why == "":
+		it.Why = "runs on " + h.owner
+	}
+	return it
+}
+
+// unrecordedRun reports whether a member without ledgers, of ElasticJob, shows the item as
+// running. A node of one of ours is a picture: the ledger counts.
+func (v *view) unrecordedRun(n int, h holding) bool {
+	id, err := layout.ParseInstanceID(v.value(v.job.Running(n)))
+	return !h.item.Running() && err == nil && id.IsJava() && v.registered(id.String())
+}
+
+// blocked says why nothing of an item begins now, "" when it may.
+func (v *view) blocked(n int, h holding) string {
+	id, _ := layout.ParseInstanceID(h.owner)
+	switch {
+	case v.has(v.job.Disabled(n)):
+		return fmt.Sprintf("the item is disabled (%s)", v.job.Disabled(n))
+	case v.stored.Disabled:
+		return "the job is disabled in its configuration"
+	case h.owner == "" && len(v.instances) == 0:
+		return "no instance is registered"
+	case h.owner == "":
+		return "the leader has not assigned it yet"
+	case !v.alive(h.owner):
+		return "its owner " + h.owner + " is gone; a living instance gets it from the leader"
+	case v.paused[id.Stable()]:
+		return "the instance " + id.Stable() + " is paused"
+	case !v.enabled(id.IP):
+		return "the server " + id.IP + " is disabled"
+	case !v.registered(h.owner):
+		return "its owner " + h.owner + " was shut down, and leaves when what it runs has ended"
+	case h.held && h.until.IsZero():
+		return fmt.Sprintf("the sharding total count changes from %d to %d; what runs must end first", h.total, v.stored.ShardingTotalCount)
+	case h.held:
+		return fmt.Sprintf("the sharding total count changes; of %d items only fires due until %s still run", h.total, instant(h.until))
+	case h.item.Leaving:
+		return "it moves to another instance when its run has ended"
+	}
+	return ""
+}
+
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/bench/internal/contest"
+	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/internal/testbed/zkserver"
+)
+
+// TestMain lets this test binary be the children of bench.
+func TestMain(m *testing.M) {
+	if os.Getenv(envRole) != "" {
+		os.Exit(run())
+	}
+	os.Exit(m.Run())
+}
+
+// quickly runs bench with -quick, and returns what it prints.
+func quickly(t *testing.T, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	var out, log bytes.Buffer
+	err := bench(t.Context(), append([]string{"-quick", "-fsync=false", "-dir", dir}, args...), &out, &log)
+	require.NoError(t, err, log.String())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "a server's folder is left")
+	return out.String()
+}
+
+// cells are those of the row that begins with a name, in the table with a title.
+func cells(t *testing.T, printed, title, name string) []string {
+	t.Helper()
+	_, under, ok := strings.Cut(printed, "### "+title)
+	require.True(t, ok, "no table %q in\n%s", title, printed)
+	under, _, _ = strings.Cut(under, "### ")
+	for line := range strings.Lines(under) {
+		if fields := strings.Split(line, "|"); len(fields) > 2 && strings.TrimSpace(fields[1]) == name {
+			for i := range fields {
+				fields[i] = strings.TrimSpace(fields[i])
+			}
+			return fields[2 : len(fields)-1]
+		}
+	}
+	require.Fail(t, "no row", "%q in\n%s", name, under)
+	return nil
+}
+
+func TestEachScenarioOnEtcd(t *testing.T) {
+	for _, sc := range scenarios() {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel() // what they measure means nothing
+			printed := quickly(t, "-scenario", sc.name)
+			for _, contender := range sc.contenders[onEtcd] {
+				row := cells(t, printed, sc.title, contender)
+				require.Len(t, row, len(sc.columns)+2)
+				if contender == goEtcdCron {
+					require.Regexp(t, "^not measured", row[0])
+					continue
+				}
+				require.NotContains(t, []string{"", "–", "0", "0.00"}, row[0], "%s has no figure", contender)
+				require.Equal(t, "1", row[len(row)-1])
+			}
+		})
+	}
+}
+
+func TestOnZooKeeper(t *testing.T) {
+	svc, err := startZooKeeper(t.Context(), serverConfig{Dir: t.TempDir()})
+	if unavailable := (*zkserver.UnavailableError)(nil); errors.As(err, &unavailable) && os.Getenv(testbed.RequiredEnv) == "" {
+		t.Skip("ZooKeeper cannot run:", err)
+	}
+	require.NoError(t, err)
+	require.NoError(t, svc.close())
+	printed := quickly(t, "-registry", "zookeeper", "-scenario", "recorded,items-100")
+	for _, contender := range []string{ours, bareSingle, bareShared} {
+		row := cells(t, printed, "Recorded runs a second", contender)
+		require.NotContains(t, []string{"", "–", "0"}, row[0], contender)
+	}
+	require.NotContains(t, []string{"", "–", "0"}, cells(t, printed, "One job of 100 items", ours)[0])
+}
+
+func TestResultsAreAddedToAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "all.jsonl")
+	for range 2 {
+		quickly(t, "-scenario", "items-100", "-contender", "Elasticron", "-results", file)
+	}
+	records, err := load(file)
+	require.NoError(t, err)
+	require.Len(t, records, 4)
+	var out bytes.Buffer
+	require.NoError(t, bench(t.Context(), []string{"-results", file, "-tables"}, &out, os.Stderr))
+	require.Contains(t, out.String(), "WITHOUT fsync")
+	row := cells(t, out.String(), "One job of 100 items, each second", ours)
+	require.Equal(t, "2", row[len(row)-1])
+}
+
+func TestMediansAndRatios(t *testing.T) {
+	require.Equal(t, figures{"a": 2, "b": 1.5}, medians([]figures{{"a": 9, "b": 1}, {"a": 1, "b": 2}, {"a": 2}}))
+	more, less := column{key: "a"}, column{key: "a", less: true}
+	require.Equal(t, "2.00", ratio(more, figures{"a": 4}, figures{"a": 2}))
+	require.Equal(t, "0.50", ratio(less, figures{"a": 4}, figures{"a": 2}))
+	require.Equal(t, "–", ratio(less, figures{"a": 4}, figures{}))
+	require.Equal(t, "1,234,007", thousands(1234007))
+}
+
+func TestKeptUp(t *testing.T) {
+	m := measurement{due: 1000}
+	for _, c := range []struct {
+		begun, onTime int
+		want          bool
+	}{{1000, 1000, true}, {990, 990, true}, {989, 1000, false}, {1000, 989, false}, {2000, 990, true}} {
+		m.Begun, m.OnTime = c.begun, c.onTime
+		require.Equal(t, c.want, m.keptUp(), "%+v", c)
+	}
+}
+
+func TestFlagsThatAreWrong(t *testing.T) {
+	for _, args := range [][]string{
+		{"-scenario", "x"}, {"-registry", "x"}, {"x"}, {"-tables"}, {"-repetitions", "0"}, {"-profile", "x"},
+	} {
+		require.Error(t, bench(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}), "%v", args)
+	}
+}
+
+func TestAContenderThatCannotReachItsServer(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p, err := spawn(self, roleContender)
+	require.NoError(t, err)
+	defer p.end(0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, p.orders.Encode(contest.Config{Contender: ours, Registry: onEtcd, Server: "127.0.0.1:1"}))
+	_, err = p.answer(ctx)
+	require.ErrorContains(t, err, "registry unavailable")
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/elasticron/elasticron/bench/internal/contest"
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/etcd"
+	"github.com/elasticron/elasticron/registry/zookeeper"
+)
+
+const namespace = "bench"
+
+// elasticron is Elasticron as a contender.
+type elasticron struct {
+	reg     registry.Registry
+	sched   *core.Scheduler
+	tally   *contest.Tally
+	started bool
+}
+
+func openElasticron(ctx context.Context, cfg contest.Config, tally *contest.Tally) (contest.Contender, error) {
+	reg, err := openRegistry(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	sched := core.New(reg, core.WithLogger(nil), core.WithIP("127.0.0.1"), core.WithInstanceName(cfg.Name))
+	return &elasticron{reg: reg, sched: sched, tally: tally}, nil
+}
+
+func openRegistry(ctx context.Context, cfg contest.Config) (registry.Registry, error) {
+	if cfg.Registry == onZooKeeper {
+		return zookeeper.Open(ctx, zookeeper.Config{Servers: []string{cfg.Server}, Namespace: namespace})
+	}
+	return etcd.Open(ctx, etcd.Config{Endpoints: []string{cfg.Server}, Namespace: namespace})
+}
+
+// startTime is what many jobs may take to register on a machine that has other work.
+const startTime = 10 * time.Minute
+
+// Add returns when each item of the jobs has an owner.
+func (e *elasticron) Add(ctx context.Context, jobs contest.Jobs) error {
+	monitor := core.MonitorOff
+	if jobs.Recorded {
+		monitor = core.MonitorOn
+	}
+	for i := jobs.First; i < jobs.First+jobs.Count; i++ {
+		work := core.JobFunc(func(_ context.Context, s core.Shard) error {
+			e.tally.Began(i, s.Due)
+			return nil
+		})
+		cfg := core.JobConfig{
+			Name: contest.JobName(i), Cron: jobs.Cron("?"), TimeZone: "UTC", Shards: jobs.Items, Monitor: monitor,
+			Strategy: "ODEVITY", // half of the jobs of one item to each of two instances
+		}
+		if jobs.Period == 0 {
+			cfg.Cron += " 2099"
+		}
+		if err := e.sched.Add(work, cfg); err != nil {
+			return err
+		}
+	}
+	if !e.started {
+		e.started = true
+		ctx, cancel := context.WithTimeout(ctx, startTime) // Start itself waits for 30 s
+		defer cancel()
+		if err := e.sched.Start(ctx); err != nil {
+			return err
+		}
+	}
+	return poll(ctx, func() (bool, error) { return owned(e.sched.State()) })
+}
+
+var errFailed = errors.New("a job cannot run")
+
+func owned(s core.State) (bool, error) {
+	for _, j := range s.Jobs {
+		switch {
+		case j.Phase == core.PhaseFailed:
+			return false, fmt.Errorf("%w: %s: %w", errFailed, j.Name, j.Err)
+		case j.Phase != core.PhaseRunning, len(j.Instances) == 0, len(j.Instances) == 1 && len(j.Items) != j.Total:
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (e *elasticron) Close(ctx context.Context) error {
+	return errors.Join(e.sched.Stop(ctx), e.reg.Close())
+}
+
+// poll asks until it is done, or ctx ends.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

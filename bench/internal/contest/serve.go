@@ -1,0 +1,220 @@
+package contest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"time"
+)
+
+// Config is what a contender is started with.
+type Config struct {
+	// Contender is which one, for a program that can be several.
+	Contender string `json:"contender"`
+	// Server is where the registry is, as host:port, and Registry what it is.
+	Server   string `json:"server"`
+	Registry string `json:"registry"`
+	// Name tells instances apart that share jobs.
+	Name string `json:"name"`
+}
+
+// Jobs are jobs that are added together.
+type Jobs struct {
+	// First is the number of the first one, and Count how many there are.
+	First int `json:"first"`
+	Count int `json:"count"`
+	// Items of each job.
+	Items int `json:"items"`
+	// Period is how often they fire, together, at its multiples: whole seconds that divide
+	// a minute. 0 is never.
+	Period time.Duration `json:"period"`
+	// Recorded says that what runs is recorded in the registry.
+	Recorded bool `json:"recorded"`
+}
+
+// JobName is the name of job i, from which its number can be read.
+func JobName(i int) string { return fmt.Sprintf("job-%d", i) }
+
+// JobNumber is the inverse of JobName.
+func JobNumber(name string) (i int, err error) {
+	_, err = fmt.Sscanf(name, "job-%d", &i)
+	return i, err
+}
+
+// Cron is the schedule of a period, with seconds first; Quartz's has "?" as the last field.
+func (j Jobs) Cron(weekday string) string {
+	switch s := int(j.Period / time.Second); s {
+	case 0:
+		return "0 0 0 1 1 " + weekday // New Year's Day
+	case 1:
+		return "* * * * * " + weekday
+	default:
+		return fmt.Sprintf("*/%d * * * * %s", s, weekday)
+	}
+}
+
+// A Contender fires jobs and tells each begin to the Tally that it was opened with.
+type Contender interface {
+	// Add adds jobs and returns when they are registered. It may be called again.
+	Add(ctx context.Context, jobs Jobs) error
+	// Close leaves the registry.
+	Close(ctx context.Context) error
+}
+
+// A Writer is a contender that only writes: it is the limit of the others.
+type Writer interface {
+	Contender
+	// Write records runs as fast as it can until ctx ends, and returns how many.
+	Write(ctx context.Context) (runs int, err error)
+}
+
+// An Order is one line of what bench asks for.
+type Order struct {
+	Do   string    `json:"do"`
+	Jobs Jobs      `json:"jobs"`
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	Runs int       `json:"runs"`
+	File string    `json:"file"`
+}
+
+// What an Order may ask for.
+const (
+	DoAdd     = "add"     // add Jobs; Answer.Took
+	DoIdle    = "idle"    // how many jobs have not run; Answer.Idle
+	DoMeasure = "measure" // what is due From, To; Answer.Result; a CPU profile of it into File
+	DoWrite   = "write"   // write From, To; Answer.Result.Begun
+	DoMark    = "mark"    // begin to wait for jobs that run
+	DoSince   = "since"   // Answer.Awakening
+	DoClose   = "close"   // end
+)
+
+// An Answer is the line that follows each order.
+type Answer struct {
+	Error     string        `json:"error,omitempty"`
+	Took      time.Duration `json:"took,omitempty"`
+	Idle      int           `json:"idle,omitempty"`
+	Result    Result        `json:"result"`
+	Awakening Awakening     `json:"awakening"`
+	Addr      string        `json:"addr,omitempty"` // of a server
+}
+
+// Serve is the whole of a contender's process: it does what the lines of in ask for, and
+// ends with them: without a farewell to the registry unless it was asked to close.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, open func(context.Context, Config, *Tally) (Contender, error)) (err error) {
+	decoder, encoder := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
+	var cfg Config
+	if err := decoder.Decode(&cfg); err != nil {
+		return fmt.Errorf("the configuration: %w", err)
+	}
+	s := server{tally: &Tally{}}
+	s.contender, err = open(ctx, cfg, s.tally)
+	if err != nil {
+		return errors.Join(err, encoder.Encode(Answer{Error: err.Error()}))
+	}
+	if err := encoder.Encode(Answer{}); err != nil {
+		return err
+	}
+	for {
+		var o Order
+		switch err := decoder.Decode(&o); {
+		case errors.Is(err, io.EOF): // it is needed no more
+			return nil
+		case err != nil:
+			return fmt.Errorf("an order: %w", err)
+		}
+		a, err := s.do(ctx, o)
+		if err != nil {
+			a.Error = err.Error()
+		}
+		if err := encoder.Encode(a); err != nil || o.Do == DoClose {
+			return err
+		}
+	}
+}
+
+type server struct {
+	contender Contender
+	tally     *Tally
+}
+
+func (s *server) do(ctx context.Context, o Order) (a Answer, err error) {
+	switch o.Do {
+	case DoAdd:
+		s.tally.Grow(o.Jobs.Count, o.Jobs.Items)
+		begun := time.Now()
+		err = s.contender.Add(ctx, o.Jobs)
+		a.Took = time.Since(begun)
+	case DoIdle:
+		a.Idle = s.tally.Idle()
+	case DoMeasure:
+		a.Result, err = s.measure(ctx, o)
+	case DoWrite:
+		a.Result.Begun, err = s.write(ctx, o)
+	case DoMark:
+		s.tally.Mark()
+	case DoSince:
+		a.Awakening = s.tally.Since()
+	case DoClose:
+		err = s.contender.Close(ctx)
+	default:
+		err = fmt.Errorf("order %q is none", o.Do)
+	}
+	return a, err
+}
+
+// measure waits a second longer than the window, so that all that is not late is there.
+func (s *server) measure(ctx context.Context, o Order) (Result, error) {
+	runtime.GC()
+	s.tally.Open(o.From, o.To, o.Runs)
+	err := errors.Join(profiled(ctx, o), until(ctx, o.To.Add(late)))
+	return s.tally.Close(), err
+}
+
+// profiled waits until the window is over, and profiles it when it is told where to.
+func profiled(ctx context.Context, o Order) error {
+	if o.File == "" {
+		return until(ctx, o.To)
+	}
+	if err := until(ctx, o.From); err != nil {
+		return err
+	}
+	file, err := os.Create(o.File)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	err = until(ctx, o.To)
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
+}
+
+func (s *server) write(ctx context.Context, o Order) (int, error) {
+	w, ok := s.contender.(Writer)
+	if !ok {
+		return 0, errors.New("it writes nothing by itself")
+	}
+	if err := until(ctx, o.From); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithDeadline(ctx, o.To)
+	defer cancel()
+	return w.Write(ctx)
+}
+
+func until(ctx context.Context, at time.Time) error {
+	select {
+	case <-time.After(time.Until(at)):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/job"
+	"github.com/elasticron/elasticron/registry/memory"
+)
+
+// A file alone runs a script and a request; a program adds its functions and its kinds.
+func TestAFileAloneRunsJobs(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it runs sh")
+	}
+	asked := make(chan string, 100)
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- r.Method + " " + r.Header.Get("Shardingcontext"):
+		default:
+		}
+	}))
+	defer srv.Close()
+	dir := t.TempDir()
+	t.Setenv("WORK_DIR", dir)
+	t.Setenv("WORK_URL", srv.URL)
+	c, err := Parse("jobs.yaml", []byte(`registry: {url: 'memory://a/b'}
+jobs:
+  touch:
+    cron: '* * * * * ?'
+    shardingTotalCount: 1
+    type: script
+    timeout: 10s
+    props: {script.command.line: sh -c 'echo "$$ELASTICRON_ITEM $$ELASTICRON_JOB" >out', script.dir: '${WORK_DIR}'}
+  ask:
+    cron: '* * * * * ?'
+    shardingTotalCount: 1
+    type: HTTP
+    props: {http.uri: '${WORK_URL}', http.method: post}
+  mine: {cron: '* * * * * ?', shardingTotalCount: 1, type: Mine}
+  simple: {cron: '* * * * * ?', shardingTotalCount: 1, type: SIMPLE}
+`))
+	require.NoError(t, err)
+	ran := make(chan string, 100)
+	tell := func(what string) core.Job {
+		return core.JobFunc(func(context.Context, core.Shard) error {
+			select {
+			case ran <- what:
+			default:
+			}
+			return nil
+		})
+	}
+	reg := memory.NewServer(memory.Config{}).Registry("b")
+	defer reg.Close()
+	sched := core.New(reg, core.WithLogger(nil), core.WithIP("127.0.0.1"))
+	require.NoError(t, c.Bind(sched, map[string]core.Job{"simple": tell("simple")}, job.Kinds{
+		"mine": job.KindFunc(func(cfg core.JobConfig) (core.Job, error) { return tell("kind " + cfg.Name), nil }),
+	}))
+	require.NoError(t, sched.Start(t.Context()))
+	require.Contains(t, <-asked, `POST {"jobName":"ask"`)
+	seen := map[string]bool{}
+	for len(seen) < 2 {
+		seen[<-ran] = true
+	}
+	require.True(t, seen["simple"] && seen["kind mine"], seen)
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "out"))
+		return err == nil && string(text) == "0 touch\n"
+	}, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, sched.Stop(t.Context()))
+}
+
+// attempts, timeout and the error handler stand around the job, in the order of package link.
+func TestWorkIsChained(t *testing.T) {
+	c, err := Parse("jobs.yaml", []byte(oneJob+"shardingTotalCount: 1\n    attempts: 2\n    timeout: 20ms\n    jobErrorHandlerType: IGNORE\n"))
+	require.NoError(t, err)
+	calls := 0
+	w, err := c.Work("hello", core.JobFunc(func(ctx context.Context, _ core.Shard) error {
+		calls++
+		<-ctx.Done()
+		return ctx.Err()
+	}))
+	require.NoError(t, err)
+	require.NoError(t, w.Run(t.Context(), core.Shard{Attempt: 1}), "IGNORE makes a success of it")
+	require.Equal(t, 2, calls)
+	_, err = c.Work("nobody", nil)
+	require.EqualError(t, err, `config: there is no job "nobody"`)
+}
+
+func TestBadWork(t *testing.T) {
+	function := map[string]core.Job{"hello": core.JobFunc(func(context.Context, core.Shard) error { return errors.New("x") })}
+	for _, c := range []struct {
+		settings  string
+		functions map[string]core.Job
+		want      string
+	}{
+		{"type: SCRIPT", nil, `f.yaml:4:3: jobs.hello.props."script.command.line": is missing; write for example script.command.line: scripts/reindex.sh`},
+		{"type: SCRIPT\n    props: {script.command.line: 'a \"b'}", nil, `f.yaml:8:12: jobs.hello.props."script.command.line": has a " that is not closed; close it`},
+		{"type: HTTP\n    props: {http.uri: hunter2, http.method: GET}", nil, `f.yaml:8:12: jobs.hello.props."http.uri": is not the URL of a server; write for example http://127.0.0.1:8080/path`},
+		{"type: HTTP\n    props: {http.uri: 'http://h'}", nil, `f.yaml:8:12: jobs.hello.props."http.method": is missing; write for example http.method: POST`},
+		{"type: HTTP\n    props: {http.uri: 'http://h', http.method: GET, http.read.timeout.milliseconds: 5s}", nil, `f.yaml:8:12: jobs.hello.props."http.read.timeout.milliseconds": is not a whole number from 0 on; write digits alone`},
+		{"type: COBOL", nil, `f.yaml:7:11: jobs.hello.type: "COBOL" is not a kind of job; there are: HTTP, SCRIPT`},
+		{"type: SCRIPT", function, "f.yaml:7:11: jobs.hello.type: the program has a function for this job too; remove type, or the function"},
+		{"type: DATAFLOW", nil, "f.yaml:4:3: jobs.hello: the program has no function for this job"},
+		{"jobErrorHandlerType: PAGER", function, `f.yaml:7:26: jobs.hello.jobErrorHandlerType: "PAGER" is unknown (forgotten import?); there are: IGNORE, LOG, STOP, THROW, WEBHOOK`},
+		{"jobErrorHandlerType: WEBHOOK\n    props: {webhook.secret: hunter2}", function, `f.yaml:8:12: jobs.hello.props."webhook.urlEnv": is missing`},
+		{"attempts: 0", function, "f.yaml:7:15: jobs.hello.attempts: is less than 1; write how often a run is tried in all, such as 3"},
+		{"timeout: 5", function, "f.yaml:7:14: jobs.hello.timeout: has no unit; write for example 30s"},
+	} {
+		cfg, err := Parse("f.yaml", []byte(oneJob+"shardingTotalCount: 1\n    "+c.settings+"\n"))
+		if err == nil {
+			reg := memory.NewServer(memory.Config{}).Registry("b")
+			err = cfg.Bind(core.New(reg), c.functions)
+			require.NoError(t, reg.Close())
+		}
+		require.Error(t, err, c.settings)
+		require.True(t, strings.HasPrefix(err.Error(), c.want), "%s\n%s", c.want, err)
+		require.NotContains(t, err.Error(), "hunter2")
+		require.ErrorIs(t, err, core.ErrConfig)
+	}
+}
+
+// STOP, from the file: the job disables itself.
+func TestStopByFile(t *testing.T) {
+	c, err := Parse("jobs.yaml", []byte("registry: {url: 'memory://a/b'}\njobs: {hello: {cron: '* * * * * ?', shardingTotalCount: 1, jobErrorHandlerType: STOP}}\n"))
+	require.NoError(t, err)
+	reg := memory.NewServer(memory.Config{}).Registry("b")
+	defer reg.Close()
+	changed := make(chan struct{}, 100)
+	sched := core.New(reg, core.WithLogger(nil), core.WithIP("127.0.0.1"), core.WithListener(func(e event.Event) {
+		if _, ok := e.(event.ConfigChanged); ok {
+			changed <- struct{}{}
+		}
+	}))
+	require.NoError(t, c.Bind(sched, map[string]core.Job{"hello": core.JobFunc(func(context.Context, core.Shard) error { return errors.New("broken") })}))
+	require.NoError(t, sched.Start(t.Context()))
+	<-changed
+	require.Contains(t, sched.State().Jobs[0].Disabled, "broken")
+	require.NoError(t, sched.Stop(t.Context()))
+}

@@ -1,0 +1,13 @@
+// Package chat adds error handlers that send a failure to a chat, when it is imported:
+//
+//	import _ "github.com/elasticron/elasticron/errorhandler/chat"
+//
+//	SLACK            slack.webhookFile or slack.webhookEnv
+//	DINGTALK         dingtalk.webhookFile or .webhookEnv; dingtalk.keyword, which the text then
+//	                 begins with; dingtalk.secretFile or .secretEnv, which signs
+//	WECHAT, WECOM    wechat.webhookFile or .webhookEnv
+//	FEISHU, LARK     feishu.webhookFile or .webhookEnv; feishu.secretFile or .secretEnv, which signs
+//
+// The names are ElasticJob's, but that the address of a webhook, which is all that is needed to
+// write to the chat, comes from a file or the environment.
+package chat

@@ -1,0 +1,96 @@
+package mail
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"github.com/elasticron/elasticron/errorhandler"
+)
+
+func init() {
+	errorhandler.Register("EMAIL", func(s *errorhandler.Settings) errorhandler.Handler {
+		return errorhandler.Notify("EMAIL", open(s), s.Limit())
+	})
+}
+
+// A letterbox sends mail by one server.
+type letterbox struct {
+	host          string
+	options       []gomail.Option
+	timeout       time.Duration
+	from, subject string
+	to, cc, bcc   []string
+}
+
+func open(s *errorhandler.Settings) *letterbox {
+	b := &letterbox{
+		host: s.Needed("email.host"), from: s.Needed("email.from"), to: list(s.Needed("email.to")),
+		cc: list(s.Text("email.cc", "")), bcc: list(s.Text("email.bcc", "")),
+		subject: s.Text("email.subject", "ElasticJob error message"),
+		timeout: s.Milliseconds("email.timeoutMilliseconds", 10*time.Second),
+	}
+	s.Needed("email.port")
+	port := s.Int("email.port", 0)
+	b.options = []gomail.Option{gomail.WithTimeout(b.timeout), gomail.WithPort(port)}
+	if s.Bool("email.useSsl", true) {
+		b.options = append(b.options, gomail.WithSSL())
+	} else {
+		b.options = append(b.options, gomail.WithTLSPolicy(gomail.TLSOpportunistic))
+	}
+	if user := s.Text("email.username", ""); user != "" {
+		b.options = append(b.options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover),
+			gomail.WithUsername(user), gomail.WithPassword(s.NeededSecret("email.password")))
+	}
+	if s.Err() != nil {
+		return b
+	}
+	if _, err := gomail.NewClient(b.host, b.options...); err != nil {
+		s.Wrong("email", "is not accepted: "+err.Error())
+	}
+	if _, err := b.letter(""); err != nil {
+		s.Wrong("email", "is not accepted: "+err.Error())
+	}
+	return b
+}
+
+func list(addresses string) []string {
+	return strings.FieldsFunc(addresses, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func (b *letterbox) letter(text string) (*gomail.Msg, error) {
+	m := gomail.NewMsg()
+	if err := m.From(b.from); err != nil {
+		return nil, fmt.Errorf("from: %w", err)
+	}
+	if err := m.To(b.to...); err != nil {
+		return nil, fmt.Errorf("to: %w", err)
+	}
+	if err := m.Cc(b.cc...); err != nil {
+		return nil, fmt.Errorf("cc: %w", err)
+	}
+	if err := m.Bcc(b.bcc...); err != nil {
+		return nil, fmt.Errorf("bcc: %w", err)
+	}
+	m.Subject(b.subject)
+	m.SetBodyString(gomail.TypeTextPlain, text)
+	return m, nil
+}
+
+// Send implements errorhandler.Sender.
+func (b *letterbox) Send(ctx context.Context, _, text string, _ errorhandler.Failure) error {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	m, err := b.letter(text)
+	if err != nil {
+		return err
+	}
+	client, err := gomail.NewClient(b.host, b.options...) // one for each mail: it holds a connection
+	if err != nil {
+		return err
+	}
+	return client.DialAndSendWithContext(ctx, m)
+}

@@ -1,0 +1,119 @@
+package errorhandler
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/field"
+)
+
+// Settings are a job's props, as a Maker reads them. What is wrong is collected.
+type Settings struct {
+	props map[string]string
+	errs  []error
+}
+
+// Err joins all that was wrong, nil for nothing.
+func (s *Settings) Err() error { return errors.Join(s.errs...) }
+
+// Wrong notes that a setting is wrong.
+func (s *Settings) Wrong(key, problem string) {
+	s.errs = append(s.errs, field.Errorf("Props."+key, "%s", problem))
+}
+
+// Text is a setting, or its default.
+func (s *Settings) Text(key, otherwise string) string {
+	if v := s.props[key]; v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// Needed is a setting that must be given.
+func (s *Settings) Needed(key string) string {
+	v := s.props[key]
+	if v == "" {
+		s.Wrong(key, "is missing; give it among the props of the job")
+	}
+	return v
+}
+
+// Int is a whole number that is not negative.
+func (s *Settings) Int(key string, otherwise int) int {
+	v := s.props[key]
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		s.Wrong(key, "is not a whole number from 0 on; write digits alone")
+	}
+	return n
+}
+
+// Bool is true or false.
+func (s *Settings) Bool(key string, otherwise bool) bool {
+	v := s.props[key]
+	if v == "" {
+		return otherwise
+	}
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		s.Wrong(key, "is neither true nor false; write one of them")
+	}
+	return b
+}
+
+// Milliseconds is a duration.
+func (s *Settings) Milliseconds(key string, otherwise time.Duration) time.Duration {
+	return time.Duration(s.Int(key, int(otherwise/time.Millisecond))) * time.Millisecond
+}
+
+// Secret is what the file of keyFile or the variable of keyEnv holds, "" when neither is given.
+// key itself is refused.
+func (s *Settings) Secret(key string) string {
+	file, env := s.props[key+"File"], s.props[key+"Env"]
+	switch {
+	case s.props[key] != "":
+		s.Wrong(key, "is a secret, which all who read the registry would see; put it in a file that "+key+"File names, or in an environment variable that "+key+"Env names")
+	case file != "" && env != "":
+		s.Wrong(key+"File", "is given, and "+key+"Env too; leave one")
+	case file != "":
+		text, err := os.ReadFile(file)
+		if err != nil {
+			s.Wrong(key+"File", "cannot be read: "+err.Error())
+		}
+		return s.filled(key+"File", strings.TrimRight(string(text), "\r\n"), err)
+	case env != "":
+		return s.filled(key+"Env", os.Getenv(env), nil)
+	}
+	return ""
+}
+
+func (s *Settings) filled(key, value string, err error) string {
+	if value == "" && err == nil {
+		s.Wrong(key, "names what is empty or not set; put the secret there")
+	}
+	return value
+}
+
+// NeededSecret is a Secret that must be given.
+func (s *Settings) NeededSecret(key string) string {
+	if s.props[key] == "" && s.props[key+"File"] == "" && s.props[key+"Env"] == "" {
+		s.Wrong(key+"Env", "is missing; give the name of the environment variable that holds it, or "+key+"File")
+		return ""
+	}
+	return s.Secret(key)
+}
+
+// Limit is how many messages a minute are sent.
+func (s *Settings) Limit() int {
+	n := s.Int("notify.limit", 6)
+	if n == 0 {
+		s.Wrong("notify.limit", "is 0: nothing would be sent; give at least 1, or another handler")
+	}
+	return n
+}

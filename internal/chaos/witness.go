@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A witness asks whether the servers themselves keep what they acknowledged: it counts in
+// a node that nobody else writes, past all proxies, and looks whether an acknowledged
+// count ever goes back. Every promise of Elasticron rests on that, and some releases of
+// ZooKeeper break it when servers are killed right after an election (ZOOKEEPER-4643,
+// 4646, 4785, 4925): a run in which they did says nothing about Elasticron.
+type witness struct {
+	client *client
+	out    *history.Writer
+
+	mu    sync.Mutex
+	acked int64 // acknowledged counts
+	lost  int64 // how many counts went back, in all
+}
+
+const (
+	witnessPath = "/chaos-witness"
+	// witnessPause lies between two counts.
+	witnessPause = 20 * time.Millisecond
+)
+
+// count counts until ctx ends.
+func (w *witness) count(ctx context.Context) {
+	next := int64(1)
+	version := registry.Version(-1) // not known
+	for pause(ctx, witnessPause) {
+		err := w.client.attempt(ctx, func(ctx context.Context, ses registry.Session) error {
+			if version < 0 {
+				node, stands, err := w.read(ctx, ses)
+				if err != nil {
+					return err
+				}
+				version, next = node.Version, max(next, stands+1)
+			}
+			_, err := ses.Commit(ctx, registry.Set(witnessPath, []byte(strconv.FormatInt(next, 10)), version))
+			return err
+		})
+		switch {
+		case err == nil:
+			w.acknowledged(next)
+			version++
+			next++
+		case ctx.Err() == nil:
+			version = -1
+			next++ // an attempt whose outcome nobody knows may still be applied
+		}
+	}
+}
+
+// read returns the node and its count, after having made it, and having looked whether
+// what was acknowledged is still there.
+func (w *witness) read(ctx context.Context, ses registry.Session) (registry.Node, int64, error) {
+	if err := ses.Sync(ctx); err != nil {
+		return registry.Node{}, 0, err
+	}
+	nodes, err := ses.Get(ctx, witnessPath)
+	if err != nil {
+		return registry.Node{}, 0, err
+	}
+	node := nodes[0]
+	stands := int64(0)
+	if node.Exists() {
+		if stands, err = strconv.ParseInt(string(node.Value), 10, 64); err != nil {
+			return registry.Node{}, 0, err
+		}
+	}
+	w.compare(stands)
+	if node.Exists() {
+		return node, stands, nil
+	}
+	_, err = ses.Commit(ctx, registry.Create(witnessPath, []byte("0")))
+	if err == nil {
+		err = errors.New("made, to be read")
+	}
+	return registry.Node{}, 0, err
+}
+
+func (w *witness) acknowledged(n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.acked = n
+}
+
+// compare looks whether a count that stands is one that was acknowledged, or a later one.
+func (w *witness) compare(stands int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if stands >= w.acked {
+		return
+	}
+	w.out.Write(history.Record{
+		Kind: history.Note, Reason: fmt.Sprintf("the servers lost acknowledged writes: count %d stands, %d was acknowledged", stands, w.acked),
+	})
+	w.lost += w.acked - stands
+	w.acked = stands
+}
+
+// look looks once more, when the servers are well.
+func (w *witness) look(ctx context.Context) error {
+	return w.client.do(ctx, func(ctx context.Context, ses registry.Session) error {
+		_, _, err := w.read(ctx, ses)
+		return err
+	})
+}
+
+// counts are how many counts were acknowledged, and how many were lost.
+func (w *witness) counts() (acked, lost int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.acked, w.lost
+}

@@ -1,0 +1,50 @@
+package failpoint
+
+// A Point is a place in the engine.
+type Point string
+
+// The places. Those before and after a commit stand around all its attempts.
+const (
+	BeforeRecord   Point = "before a begin, an end or another change of a ledger is committed"
+	AfterRecord    Point = "after a change of a ledger is committed, before anybody is told"
+	BeforeShow     Point = "before what runs is shown"
+	AfterShow      Point = "after what runs is shown"
+	BeforeEnter    Point = "after a begin is committed, before the item's function is called"
+	Returned       Point = "an item's function has returned, and nothing is recorded of it"
+	BeforeLead     Point = "before a commit of the leader"
+	AfterLead      Point = "after a commit of the leader, before what follows it"
+	BeforeElect    Point = "before a candidacy is committed"
+	AfterElect     Point = "after a candidacy is committed"
+	BeforeRegister Point = "before a registration is committed"
+	AfterRegister  Point = "after a registration is committed, before its ledger is read"
+	BeforeLeave    Point = "before a departure is committed"
+	SessionDone    Point = "the session has ended, before runs are cancelled"
+	BeforeClose    Point = "the session has ended, before it is closed"
+)
+
+// Points are all places.
+var Points = []Point{
+	BeforeRecord, AfterRecord, BeforeShow, AfterShow, BeforeEnter, Returned, BeforeLead, AfterLead, BeforeElect, AfterElect,
+	BeforeRegister, AfterRegister, BeforeLeave, SessionDone, BeforeClose,
+}
+
+// A Mutation is a defect that a test can switch on, to prove that it would be found.
+type Mutation string
+
+// The mutations.
+const (
+	BacklogDropped      Mutation = "what is owed at Stop is recorded as done"
+	SessionEndedEarly   Mutation = "a lost session is ended before its functions have returned"
+	OldRegistrationKept Mutation = "registering anew leaves the old registration behind"
+	RunsForgotten       Mutation = "registering anew forgets what runs"
+	LifeUnchecked       Mutation = "commits do not check the life"
+	HoldIgnored         Mutation = "items begin while their ledger is held"
+	BaseEarly           Mutation = "an epoch's start is taken before all ledgers are held"
+	PictureKept         Mutation = "the end of a run leaves its running node behind"
+)
+
+// Mutations are all of them.
+var Mutations = []Mutation{
+	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
+	PictureKept,
+}

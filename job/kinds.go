@@ -1,0 +1,120 @@
+package job
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/internal/field"
+)
+
+// A Kind makes jobs of a configuration's props.
+type Kind interface {
+	// New makes the job of a configuration. Its error joins a *core.ConfigError for everything
+	// that is wrong, with fields such as "Props.script.command.line".
+	New(cfg core.JobConfig) (core.Job, error)
+}
+
+// KindFunc makes a Kind of a function.
+type KindFunc func(cfg core.JobConfig) (core.Job, error)
+
+// New calls f.
+func (f KindFunc) New(cfg core.JobConfig) (core.Job, error) { return f(cfg) }
+
+// Kinds are kinds by name, of upper case.
+type Kinds map[string]Kind
+
+// BuiltIn are the kinds of this package, by ElasticJob's names and with its props.
+//
+//	SCRIPT   script.command.line (needed); script.dir, script.timeout.milliseconds,
+//	         script.grace.milliseconds, script.output.bytes
+//	HTTP     http.uri and http.method (needed); http.data, http.content.type,
+//	         http.connect.timeout.milliseconds, http.read.timeout.milliseconds
+//
+// They go by the props that this process was given. Those in the registry, which others may
+// write, do not change what is run.
+func BuiltIn() Kinds { return Kinds{"SCRIPT": KindFunc(script), "HTTP": KindFunc(request)} }
+
+// New makes a job of the kind that has the name, in any case.
+func (k Kinds) New(name string, cfg core.JobConfig) (core.Job, error) {
+	kind := k[strings.ToUpper(name)]
+	if kind == nil {
+		return nil, field.Errorf("Type", "%.40q is not a kind of job; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(k)), ", "))
+	}
+	return kind.New(cfg)
+}
+
+// props reads a job's props, and collects what is wrong.
+type props struct {
+	of   map[string]string
+	errs []error
+}
+
+func (p *props) wrong(key, problem string) {
+	p.errs = append(p.errs, field.Errorf("Props."+key, "%s", problem))
+}
+
+func (p *props) needed(key, example string) string {
+	if p.of[key] == "" {
+		p.wrong(key, "is missing; write for example "+example)
+	}
+	return p.of[key]
+}
+
+func (p *props) number(key string) int {
+	text := cmp.Or(p.of[key], "0")
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		p.wrong(key, "is not a whole number from 0 on; write digits alone")
+	}
+	return n
+}
+
+func (p *props) milliseconds(key string) time.Duration {
+	return time.Duration(p.number(key)) * time.Millisecond
+}
+
+// checked adds what Validate has to say of a field, at the prop that it was read from.
+func (p *props) checked(err error, keys map[string]string) error {
+	if len(p.errs) == 0 && err != nil {
+		err = field.Adapt(err, func(e *field.Error) { e.Field = "Props." + keys[e.Field] })
+		p.errs = append(p.errs, err)
+	}
+	return errors.Join(p.errs...)
+}
+
+func script(cfg core.JobConfig) (core.Job, error) {
+	p := &props{of: cfg.Props}
+	c := &Script{
+		Command: p.needed("script.command.line", "script.command.line: scripts/reindex.sh"), Dir: cfg.Props["script.dir"],
+		Timeout: p.milliseconds("script.timeout.milliseconds"), Grace: p.milliseconds("script.grace.milliseconds"),
+		MaxOutput: p.number("script.output.bytes"),
+	}
+	if err := p.checked(c.Validate(), map[string]string{"Command": "script.command.line", "Timeout": "script.timeout.milliseconds"}); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func request(cfg core.JobConfig) (core.Job, error) {
+	p := &props{of: cfg.Props}
+	c := &HTTP{
+		URL: p.needed("http.uri", "http.uri: http://127.0.0.1:8080/path"), Method: p.needed("http.method", "http.method: POST"),
+		Body: cfg.Props["http.data"], ContentType: cfg.Props["http.content.type"],
+		ConnectTimeout: p.milliseconds("http.connect.timeout.milliseconds"), ReadTimeout: p.milliseconds("http.read.timeout.milliseconds"),
+	}
+	c.Method = strings.ToUpper(c.Method)
+	if err := p.checked(c.Validate(), map[string]string{"URL": "http.uri", "Method": "http.method", "ReadTimeout": "http.read.timeout.milliseconds"}); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// String names the kinds.
+func (k Kinds) String() string { return fmt.Sprint(slices.Sorted(maps.Keys(k))) }

@@ -1,0 +1,49 @@
+package job
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core"
+)
+
+func TestKinds(t *testing.T) {
+	k := BuiltIn()
+	k["MINE"] = KindFunc(func(core.JobConfig) (core.Job, error) {
+		return core.JobFunc(func(context.Context, core.Shard) error { return nil }), nil
+	})
+	require.Equal(t, "[HTTP MINE SCRIPT]", k.String())
+	_, err := k.New("mine", core.JobConfig{})
+	require.NoError(t, err)
+	_, err = k.New("COBOL", core.JobConfig{})
+	require.EqualError(t, err, `Type: "COBOL" is not a kind of job; there are: HTTP, MINE, SCRIPT`)
+	require.ErrorIs(t, err, core.ErrConfig)
+}
+
+// Every prop of ElasticJob's is read.
+func TestPropsOfKinds(t *testing.T) {
+	got, err := BuiltIn().New("Script", core.JobConfig{Props: map[string]string{
+		"script.command.line": "a b", "script.dir": "/d", "script.timeout.milliseconds": "1500", "script.grace.milliseconds": "20", "script.output.bytes": "9",
+	}})
+	require.NoError(t, err)
+	require.Equal(t, &Script{Command: "a b", Dir: "/d", Timeout: 1500 * time.Millisecond, Grace: 20 * time.Millisecond, MaxOutput: 9}, got)
+	got, err = BuiltIn().New("HTTP", core.JobConfig{Props: map[string]string{
+		"http.uri": "http://h/p", "http.method": "post", "http.data": "x=y", "http.content.type": "text/plain",
+		"http.connect.timeout.milliseconds": "100", "http.read.timeout.milliseconds": "200",
+	}})
+	require.NoError(t, err)
+	want := &HTTP{URL: "http://h/p", Method: "POST", Body: "x=y", ContentType: "text/plain", ConnectTimeout: 100 * time.Millisecond, ReadTimeout: 200 * time.Millisecond}
+	require.Empty(t, cmp.Diff(want, got, cmpopts.IgnoreUnexported(HTTP{})))
+	for _, props := range []map[string]string{
+		nil, {"script.command.line": "a", "script.output.bytes": "-1"}, {"script.command.line": `a "`},
+	} {
+		_, err = BuiltIn().New("SCRIPT", core.JobConfig{Props: props})
+		require.ErrorIs(t, err, core.ErrConfig)
+		require.ErrorContains(t, err, "Props.script.")
+	}
+}

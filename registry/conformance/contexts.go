@@ -1,0 +1,372 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+const contextDoc = "package doc, Guarantees: a context bounds the call"
+
+// ended returns contexts that have ended, with what they say.
+func (t *trial) ended() map[error]context.Context {
+	cancelled, cancel := context.WithCancel(t.ctx)
+	cancel()
+	late, cancel := context.WithTimeout(t.ctx, -1)
+	cancel()
+	return map[error]context.Context{context.Canceled: cancelled, context.DeadlineExceeded: late}
+}
+
+// brief calls with a context that ends right after the return, as with a deferred cancel.
+func brief[T any](t *trial, what string, call func(context.Context) (T, error)) T {
+	ctx, cancel := context.WithTimeout(t.ctx, t.left())
+	defer cancel()
+	got, err := call(ctx)
+	if err != nil {
+		t.fatalf("%s: %v", what, err)
+	}
+	t.step("%s returned, and its context has ended", what)
+	return got
+}
+
+func contextsEndAfterReturn(t *trial) {
+	reg := t.registry()
+	s := brief(t, "Open", reg.Open)
+	w := brief(t, "Watch", s.Watch)
+	if err := w.Add(t.dir, registry.Children); err != nil {
+		t.fatalf("Add: %v", err)
+	}
+	lock := func(try func(context.Context, string, []byte) (registry.Lock, error), dir string) func(context.Context) (registry.Lock, error) {
+		return func(ctx context.Context) (registry.Lock, error) { return try(ctx, dir, nil) }
+	}
+	locks := []registry.Lock{brief(t, "Lock", lock(s.Lock, t.path("lock"))), brief(t, "TryLock", lock(s.TryLock, t.path("try")))}
+	store := brief(t, "OpenStore", reg.OpenStore)
+	defer store.Close(t.ctx)
+	brief(t, "Commit", func(ctx context.Context) (registry.Revision, error) {
+		return s.Commit(ctx, registry.CreateEphemeral(t.path("mine"), nil))
+	})
+	brief(t, "Get", func(ctx context.Context) ([]registry.Node, error) { return s.Get(ctx, t.dir) })
+	opened := time.Now()
+	t.eventually("the session to live a timeout longer", func() string {
+		t.alive(s)
+		if s.Deadline().After(opened.Add(t.h.SessionTimeout())) {
+			return ""
+		}
+		return "Deadline is " + time.Until(s.Deadline()).String() + " ahead"
+	})
+	for _, l := range locks {
+		t.held(l)
+		t.commit(s, l.Guard(), registry.Set(t.dir, nil, registry.AnyVersion))
+	}
+	t.present(s, t.path("mine"))
+	if _, err := store.Commit(t.ctx, registry.Create(t.path("end"), []byte("end"))); err != nil {
+		t.fatalf("commit of the store: %v", err)
+	}
+	t.drain(w, func(e registry.Event) bool { return e.Node.Path == t.path("end") })
+	for _, l := range locks {
+		t.release(l)
+	}
+}
+
+func endedContextEveryMethod(t *trial) {
+	reg := t.registry()
+	s := t.openOn(reg)
+	w := t.watch(s)
+	for want, ctx := range t.ended() {
+		calls := t.calls(ctx, s)
+		calls["Next"] = func() error { _, err := w.Next(ctx); return err }
+		calls["Registry.Open"] = func() error { _, err := reg.Open(ctx); return err }
+		calls["OpenStore"] = func() error { _, err := reg.OpenStore(ctx); return err }
+		for name, call := range calls {
+			start := time.Now()
+			err := call()
+			t.step("%s with an ended context = %v", name, err)
+			if !errors.Is(err, want) || errors.Is(err, registry.ErrUncertain) || errors.Is(err, registry.ErrSessionLost) {
+				t.fatalf("%s with an ended context: error %v; want %v, and nothing sent", name, err, want)
+			}
+			if d := time.Since(start); d > t.h.SessionTimeout()/2 {
+				t.fatalf("%s with an ended context took %v", name, d)
+			}
+		}
+	}
+	t.alive(s)
+	t.still(nil)
+	t.hasChildren(t.s, t.dir)
+	t.commit(s, registry.Create(t.path("b"), nil))
+}
+
+// calls are all calls of a session that take a context and fail when it has ended.
+func (t *trial) calls(ctx context.Context, s registry.Session) map[string]func() error {
+	return map[string]func() error{
+		"Get":      func() error { _, err := s.Get(ctx, t.dir); return err },
+		"Children": func() error { _, err := s.Children(ctx, t.dir); return err },
+		"Sync":     func() error { return s.Sync(ctx) },
+		"Commit":   func() error { _, err := s.Commit(ctx, registry.Create(t.path("x"), nil)); return err },
+		"Watch":    func() error { _, err := s.Watch(ctx); return err },
+		"Lock":     func() error { _, err := s.Lock(ctx, t.path("lock"), nil); return err },
+		"TryLock":  func() error { _, err := s.TryLock(ctx, t.path("try"), nil); return err },
+	}
+}
+
+func closeEnded(t *trial) {
+	bound := t.h.SessionTimeout()/4 + t.h.SessionTimeout()/4 // as promised, and a busy machine
+	for want, ctx := range t.ended() {
+		owner, path := t.open(), t.path(want.Error()[:16])
+		t.commit(owner, registry.CreateEphemeral(path, nil))
+		start := time.Now()
+		if err := owner.Close(ctx); err != nil {
+			t.fatalf("Close with an ended context, the service can be reached: %v", err)
+		}
+		t.step("Close with an ended context took %v", time.Since(start))
+		t.sync(t.s)
+		t.absent(t.s, path)
+
+		cut := t.open()
+		t.commit(cut, registry.CreateEphemeral(path, nil))
+		heal, err := t.h.Faults().Blackhole(cut, Both)
+		t.must("Blackhole both ways", err)
+		start = time.Now()
+		err = cut.Close(ctx)
+		t.step("cut off, Close with an ended context = %v after %v", err, time.Since(start))
+		if d := time.Since(start); d > bound {
+			t.fatalf("Close with an ended context, cut off, took %v; a quarter of the timeout is %v", d, t.h.SessionTimeout()/4)
+		}
+		if err == nil {
+			t.fatalf("Close returned nil; the service could not be told")
+		}
+		t.lostSoon(cut)
+		heal()
+		t.goneSoon(t.s, path)
+	}
+}
+
+func releaseEnded(t *trial) {
+	dir, holder := t.path("lock"), t.open()
+	for _, ctx := range t.ended() {
+		l := t.lock(holder, dir)
+		w := t.wait(t.s, dir, 2)
+		t.step("Release with an ended context = %v", l.Release(ctx))
+		t.release(t.gets(w))
+		t.queue(dir, 0)
+	}
+	t.alive(holder)
+	l := t.lock(holder, dir)
+	heal, err := t.h.Faults().Refuse(holder)
+	t.must("Refuse", err)
+	defer heal()
+	err = l.Release(t.within(t.h.SessionTimeout() / 10))
+	t.step("cut off, Release = %v", err)
+	if err == nil {
+		t.fatalf("Release returned nil; the service could not be told")
+	}
+	heal()
+	t.queue(dir, 0)
+	t.alive(holder)
+}
+
+func lockCutOff(t *trial) {
+	for name, cut := range map[string]func(registry.Session) (func(), error){
+		"Refuse":              t.h.Faults().Refuse,
+		"Blackhole both ways": func(s registry.Session) (func(), error) { return t.h.Faults().Blackhole(s, Both) },
+	} {
+		s, dir := t.open(), t.path("lock "+name)
+		t.create(t.s, dir, "")
+		heal, err := cut(s)
+		t.must(name, err)
+		for how, lock := range map[string]func(context.Context, string, []byte) (registry.Lock, error){"Lock": s.Lock, "TryLock": s.TryLock} {
+			start := time.Now()
+			_, err := lock(t.within(t.h.SessionTimeout()/6), dir, nil)
+			t.step("%s while the service cannot be reached = %v", how, err)
+			for _, want := range []error{registry.ErrUnavailable, context.DeadlineExceeded} {
+				if !errors.Is(err, want) {
+					t.fatalf("%s while the service cannot be reached: error %v; want %q as well", how, err, want)
+				}
+			}
+			if d := time.Since(start); d > t.h.SessionTimeout()/2 {
+				t.fatalf("%s returned %v after its call", how, d)
+			}
+		}
+		heal()
+		t.present(s, t.dir)
+		t.queue(dir, 0)
+		t.release(t.lock(s, dir))
+	}
+	// And it goes on trying.
+	s, dir := t.open(), t.path("lock again")
+	heal, err := t.h.Faults().Refuse(s)
+	t.must("Refuse", err)
+	defer heal()
+	got := make(chan error, 1)
+	go func() {
+		_, err := s.Lock(t.ctx, dir, nil)
+		got <- err
+	}()
+	t.elapse(t.h.SessionTimeout() / 6)
+	heal()
+	if err := <-got; err != nil {
+		t.fatalf("Lock, called while the service could not be reached: %v", err)
+	}
+}
+
+// closeRaces closes a session whose calls are under way and get no answer.
+func closeRaces(t *trial) {
+	s := t.open()
+	w := t.watch(s)
+	l := t.lock(t.s, t.path("held"))
+	heal, err := t.h.Faults().Blackhole(s, Both)
+	t.must("Blackhole both ways", err)
+	defer heal()
+	calls := map[string]func() error{
+		"Get":      func() error { _, err := s.Get(t.ctx, t.dir); return err },
+		"Children": func() error { _, err := s.Children(t.ctx, t.dir); return err },
+		"Commit":   func() error { _, err := s.Commit(t.ctx, registry.Create(t.path("x"), nil)); return err },
+		"Lock":     func() error { _, err := s.Lock(t.ctx, t.path("held"), nil); return err },
+		"TryLock":  func() error { _, err := s.TryLock(t.ctx, t.path("free"), nil); return err },
+		"Next":     func() error { _, err := w.Next(t.ctx); return err },
+	}
+	type result struct {
+		name string
+		err  error
+	}
+	results := make(chan result, len(calls))
+	for name, call := range calls {
+		go func() { results <- result{name, call()} }()
+	}
+	t.proveBlackhole(s)
+	t.step("Close = %v", s.Close(t.within(t.h.SessionTimeout()/8)))
+	for range calls {
+		select {
+		case r := <-results:
+			t.step("%s, in flight when Close was called = %v", r.name, r.err)
+			if !errors.Is(r.err, registry.ErrSessionLost) {
+				t.fatalf("%s, in flight when Close was called: error %v; want ErrSessionLost", r.name, r.err)
+			}
+			if r.name != "Commit" && errors.Is(r.err, registry.ErrUncertain) {
+				t.fatalf("%s is no Commit: error %v", r.name, r.err)
+			}
+		case <-t.ctx.Done():
+			t.fatalf("a call in flight when Close was called has not returned")
+		}
+	}
+	heal()
+	t.release(l)
+	t.queue(t.path("held"), 0)
+}
+
+func registryCloseCutOff(t *trial) {
+	reg := t.registry()
+	s := t.openOn(reg)
+	t.commit(s, registry.CreateEphemeral(t.path("a"), nil))
+	heal, err := t.h.Faults().Blackhole(s, Both)
+	t.must("Blackhole both ways", err)
+	defer heal()
+	t.proveBlackhole(s)
+	bound := max(t.h.SessionTimeout(), 2*time.Second)
+	start := time.Now()
+	if err := reg.Close(); err != nil {
+		t.step("Registry.Close = %v", err)
+	}
+	if d := time.Since(start); d > bound {
+		t.fatalf("Registry.Close took %v while the service did not answer; want at most %v", d, bound)
+	}
+	t.lostSoon(s)
+	heal()
+	t.goneSoon(t.s, t.path("a"))
+}
+
+// sessionsAreApart harms one of two sessions of one registry in each way.
+func sessionsAreApart(t *trial) {
+	harms := map[string]func(registry.Session){
+		"Expire": func(s registry.Session) { t.must("Expire", t.h.Faults().Expire(s)); t.lostSoon(s) },
+		"Close":  t.mustClose,
+		"Close with an ended context": func(s registry.Session) {
+			for _, ctx := range t.ended() {
+				t.step("Close = %v", s.Close(ctx))
+			}
+		},
+	}
+	for name, harm := range harms {
+		reg := t.registry()
+		dir := t.path(fmt.Sprintf("%.8s", name) + fmt.Sprint(len(name)))
+		t.create(t.s, dir, "")
+		victim, other := t.openOn(reg), t.openOn(reg)
+		t.commit(victim, registry.CreateEphemeral(dir+"/victim", nil))
+		t.commit(other, registry.CreateEphemeral(dir+"/other", []byte("x")))
+		t.create(t.s, dir+"/end", "0")
+		seen, own := t.syncedOn(other, dir, registry.Children), t.lock(other, dir+"-lock")
+		waits := t.wait(victim, dir+"-lock", 2)
+		t.syncedOn(victim, dir, registry.Children)
+		harm(victim)
+		<-waits.done
+		t.alive(other)
+		seen.becomes(dir+"/victim", "-")
+		t.held(own)
+		t.commit(other, own.Guard(), registry.Set(dir+"/end", []byte("1"), 0))
+		seen.becomes(dir+"/end", "1")
+		t.queue(dir+"-lock", 1)
+		if n := t.present(other, dir+"/other"); !n.Owned {
+			t.fatalf("the other session's node is %s", show(n))
+		}
+		again := t.openOn(reg)
+		t.commit(again, registry.CreateEphemeral(dir+"/victim", nil))
+		t.release(own)
+	}
+}
+
+func watchersAreApart(t *trial) {
+	t.create(t.s, t.path("a"), "0")
+	first, second, third := t.syncedOn(t.s, t.dir, registry.Children), t.syncedOn(t.s, t.dir, registry.Children), t.syncedOn(t.s, t.dir, registry.Children)
+	second.add(t.path("a"), registry.Self)
+	second.synced(t.path("a"), registry.Self)
+	first.w.Remove(t.dir, registry.Children)
+	if err := third.w.Close(); err != nil {
+		t.fatalf("Watcher.Close: %v", err)
+	}
+	t.isError(third.ended(), registry.ErrClosed)
+	t.commit(t.s, registry.Set(t.path("a"), []byte("1"), 0), registry.Create(t.path("b"), []byte("1")))
+	second.becomes(t.path("b"), "1")
+	second.until("the change to arrive at the Self target too", func() string {
+		if n := second.views[target{t.path("a"), registry.Self}].nodes[t.path("a")]; string(n.Value) != "1" {
+			return show(n)
+		}
+		return ""
+	})
+	first.add(t.path("b"), registry.Self)
+	first.becomes(t.path("b"), "1")
+	t.alive(t.s)
+}
+
+func watchWhileCutOff(t *trial) {
+	t.create(t.s, t.path("a"), "0")
+	s := t.open()
+	f, other := t.syncedOn(s, t.dir, registry.Children), t.syncedOn(s, t.dir, registry.Children)
+	late := t.follow(s)
+	heal, err := t.h.Faults().Blackhole(s, Both)
+	t.must("Blackhole both ways", err)
+	defer heal()
+	quick := func(what string, call func() error) {
+		start := time.Now()
+		if err := call(); err != nil {
+			t.fatalf("%s, cut off: %v", what, err)
+		}
+		if d := time.Since(start); d > t.h.SessionTimeout()/8 {
+			t.fatalf("%s, cut off, took %v: it waits for the service", what, d)
+		}
+	}
+	for i := range 20 {
+		quick("Add", func() error { late.add(t.path(fmt.Sprint(i)), registry.Self); return nil })
+	}
+	quick("Add of children", func() error { late.add(t.dir, registry.Children); return nil })
+	quick("Remove", func() error { f.w.Remove(t.dir, registry.Children); return nil })
+	quick("Watcher.Close", other.w.Close)
+	t.isError(other.ended(), registry.ErrClosed)
+	t.proveBlackhole(s)
+	heal()
+	late.synced(t.dir, registry.Children)
+	late.synced(t.path("19"), registry.Self)
+	late.becomes(t.path("a"), "0")
+	t.alive(s)
+}

@@ -1,0 +1,413 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// ephemeralsGoTogether looks, from the moment at which one is gone, whether all are.
+func ephemeralsGoTogether(t *trial) {
+	const count = 24
+	for _, end := range []string{"expired", "closed"} {
+		owner := t.open()
+		paths := make([]string, count)
+		for i := range paths {
+			dir := t.path(fmt.Sprint(end, i%5))
+			if i < 5 {
+				t.create(t.s, dir, "")
+			}
+			paths[i] = fmt.Sprint(dir, "/", i)
+			t.commit(owner, registry.CreateEphemeral(paths[i], nil))
+		}
+		t.sync(t.s)
+		for _, n := range t.getAll(t.s, paths...) {
+			if !n.Ephemeral {
+				t.fatalf("before the end: %s", show(n))
+			}
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if end == "expired" {
+				t.step("Expire = %v", t.h.Faults().Expire(owner))
+			} else {
+				t.step("Close = %v", owner.Close(t.ctx))
+			}
+		}()
+		gone := func(nodes []registry.Node) int {
+			n := 0
+			for _, node := range nodes {
+				if !node.Exists() {
+					n++
+				}
+			}
+			return n
+		}
+		for i := 0; ; i++ { // no node is looked at first each time
+			order := append(slices.Clone(paths[i%count:]), paths[:i%count]...)
+			if some := gone(t.getAll(t.s, order...)); some > 0 {
+				t.sync(t.s)
+				if n := gone(t.getAll(t.s, order...)); n < count {
+					t.fatalf("of %d ephemeral nodes of one session %d were gone, and %d after Sync", count, some, n)
+				}
+				break
+			}
+			if t.ctx.Err() != nil {
+				t.fatalf("the nodes of the session that was %s did not go", end)
+			}
+		}
+		<-ended
+	}
+}
+
+// namesAreFree lets others use the names of a dead session while that still acts.
+func namesAreFree(t *trial) {
+	reg := t.registry()
+	for _, end := range []string{"expired", "closed", "cut off"} {
+		owner, next, path := t.openOn(reg), t.open(), t.path(end[:3])
+		t.commit(owner, registry.CreateEphemeral(path, []byte("old")))
+		switch end {
+		case "expired":
+			t.must("Expire", t.h.Faults().Expire(owner))
+		case "closed":
+			t.mustClose(owner)
+		case "cut off":
+			heal, err := t.h.Faults().Blackhole(owner, Both)
+			t.must("Blackhole both ways", err)
+			t.lostSoon(owner)
+			defer heal()
+			t.goneSoon(next, path)
+			heal()
+		}
+		t.goneSoon(next, path)
+		t.commit(next, registry.CreateEphemeral(path, []byte("new")))
+		was := t.present(next, path)
+		t.lostSoon(owner) // until then it may delete what it likes
+		_, err := owner.Commit(t.ctx, registry.Delete(path, registry.AnyVersion))
+		t.isError(err, registry.ErrSessionLost)
+		t.step("the dead session's Close = %v", owner.Close(t.ctx))
+		t.still(nil)
+		t.sync(next)
+		t.unchanged(next, was)
+		again := t.open()
+		t.sync(again)
+		if n := t.get(again, path); !n.Ephemeral || n.Owned {
+			t.fatalf("a third session reads %s", show(n))
+		}
+	}
+}
+
+// busyUser does to a session whatever a user may, for longer than its timeout.
+func busyUser(t *trial) {
+	holder, writer, s := t.open(), t.open(), t.open()
+	t.lock(holder, t.path("lock"))
+	t.create(writer, t.path("a"), "")
+	t.commit(s, registry.CreateEphemeral(t.path("mine"), nil))
+	idle := t.watch(s)
+	if err := idle.Add(t.dir, registry.Children); err != nil {
+		t.fatalf("Add: %v", err)
+	}
+	t.wait(s, t.path("lock"), 2)
+	began := time.Now()
+	over := began.Add(t.h.SessionTimeout() * 3 / 2)
+	var wg sync.WaitGroup
+	for k := range 64 {
+		wg.Go(func() {
+			for time.Now().Before(over) && s.Err() == nil {
+				ctx, cancel := context.WithDeadline(t.ctx, over.Add(t.h.SessionTimeout()))
+				if k%4 == 0 {
+					_, _ = s.Commit(ctx, registry.Set(t.path("a"), make([]byte, 4<<10), registry.AnyVersion))
+				} else {
+					_, _ = s.Get(ctx, t.path("a"), t.dir)
+				}
+				cancel()
+				<-time.After(5 * time.Millisecond) // the service is to be busy, not this machine
+			}
+		})
+	}
+	wg.Wait()
+	t.step("64 callers at once for %v, an idle watcher, and a waiting Lock", time.Since(began))
+	if err := s.Err(); err != nil {
+		t.fatalf("the service could be reached all the time, and the session was lost: %v", err)
+	}
+	if n := t.latest(t.s, t.path("mine")); !n.Exists() {
+		t.fatalf("the session's node is gone")
+	}
+	t.drain(idle, func(e registry.Event) bool { return e.Synced })
+}
+
+func idsAreUnique(t *trial) {
+	reg := t.registry()
+	seen := map[string]bool{t.s.ID(): true}
+	for i := range 12 {
+		s := t.openOn(reg)
+		if seen[s.ID()] || s.ID() == "" {
+			t.fatalf("session %d of this case has the ID %q of one before", i, s.ID())
+		}
+		seen[s.ID()] = true
+		t.mustClose(s)
+	}
+}
+
+// deadlineSlowAnswers is DeadlineNeverAfterServerDeletion for a service whose answers
+// take a fifth of the timeout.
+func deadlineSlowAnswers(t *trial) {
+	const sessions = 8
+	timeout := t.h.SessionTimeout()
+	var wg sync.WaitGroup
+	for i := range sessions {
+		wg.Go(func() {
+			owner, eyes := t.open(), t.open()
+			path := t.path(fmt.Sprint(i))
+			t.commit(owner, registry.CreateEphemeral(path, nil))
+			slow, err := t.h.Faults().(*observedFaults).Delay(owner, timeout/5)
+			t.must("Delay", err)
+			defer slow()
+			was := owner.Deadline()
+			t.eventually("heartbeats through slow answers", func() string {
+				t.alive(owner)
+				if owner.Deadline().After(was.Add(timeout / 2)) {
+					return ""
+				}
+				return "Deadline has advanced by " + owner.Deadline().Sub(was).String()
+			})
+			t.elapse(timeout * time.Duration(i) / (4 * sessions)) // anywhere between two heartbeats
+			heal, err := t.h.Faults().Blackhole(owner, Both)
+			t.must("Blackhole both ways", err)
+			defer heal()
+			t.goneSoon(eyes, path)
+			gone := time.Now()
+			t.lostSoon(owner)
+			if after := owner.Deadline().Sub(gone); after > 0 {
+				t.fatalf("the node of session %s was gone %v before the session's Deadline: answers came %v late",
+					owner.ID(), after, timeout/5)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// slowAnswersLoseNothing: what is slow is not broken.
+func slowAnswersLoseNothing(t *trial) {
+	s := t.open()
+	f := t.syncedOn(s, t.dir, registry.Children)
+	slow, err := t.h.Faults().(*observedFaults).Delay(s, t.h.SessionTimeout()/10)
+	t.must("Delay", err)
+	defer slow()
+	began := time.Now()
+	t.commit(s, registry.CreateEphemeral(t.path("a"), []byte("x")))
+	f.becomes(t.path("a"), "x")
+	t.release(t.lock(s, t.path("lock")))
+	t.eventually("the session to live a timeout longer", func() string {
+		t.alive(s)
+		if s.Deadline().After(began.Add(t.h.SessionTimeout())) {
+			return ""
+		}
+		return "Deadline is " + time.Until(s.Deadline()).String() + " ahead"
+	})
+	t.present(s, t.path("a"))
+}
+
+func secondNamespace(t *trial) {
+	const name = "another/place"
+	reg := t.h.RegistryIn(t.ctx, t.recorder, name)
+	t.Cleanup(func() { _ = reg.Close() })
+	if ns := reg.Namespace(); ns != name {
+		t.fatalf("Namespace is %q; want %q", ns, name)
+	}
+	other := t.openOn(reg)
+	f := t.syncedOn(other, t.dir, registry.Children)
+	a := t.create(t.s, t.path("a"), "x")
+	t.sync(other)
+	t.unchanged(other, a)
+	f.becomes(a.Path, "x")
+	t.hasChildren(other, t.dir, "a")
+	t.commit(other, registry.Set(a.Path, []byte("y"), 0), registry.CreateEphemeral(t.path("e"), nil))
+	t.sync(t.s)
+	if n := t.present(t.s, a.Path); string(n.Value) != "y" || n.Version != 1 {
+		t.fatalf("what the other namespace set reads as %s with value %q", show(n), n.Value)
+	}
+	t.hasChildren(t.s, t.dir, "a", "e")
+	l := t.lock(t.s, t.path("lock"))
+	if _, err := other.TryLock(t.ctx, t.path("lock"), nil); !errors.Is(err, registry.ErrHeld) {
+		t.fatalf("TryLock in the other namespace: error %v; want ErrHeld", err)
+	}
+	t.commit(other, l.Guard(), registry.Create(t.path("guarded"), nil))
+	if _, own := t.s.Children(t.ctx, "/"+name); own != nil && !errors.Is(own, registry.ErrNotFound) {
+		t.fatalf("Children of the other namespace: %v", own)
+	}
+}
+
+func (t *trial) store(reg registry.Registry) registry.StoreCloser {
+	s, err := reg.OpenStore(t.ctx)
+	if err != nil {
+		t.fatalf("OpenStore: %v", err)
+	}
+	t.Cleanup(func() { _ = s.Close(t.within(time.Second)) })
+	return s
+}
+
+func storeOwnsNothing(t *trial) {
+	st := t.store(t.registry())
+	for _, ops := range [][]registry.Op{
+		{registry.CreateEphemeral(t.path("e"), nil)},
+		{registry.Create(t.path("p"), nil), registry.CreateEphemeral(t.path("e"), nil)},
+	} {
+		_, err := st.Commit(t.ctx, ops...)
+		t.isInvalid("CreateEphemeral by a store", err)
+	}
+	t.hasChildren(t.s, t.dir)
+	rev, err := st.Commit(t.ctx, registry.Create(t.path("a"), []byte("x")))
+	if err != nil {
+		t.fatalf("commit: %v", err)
+	}
+	t.commit(t.s, registry.CreateEphemeral(t.path("e"), []byte("e")))
+	if err := st.Sync(t.ctx); err != nil {
+		t.fatalf("Sync: %v", err)
+	}
+	nodes, err := st.Get(t.ctx, t.path("a"), t.path("e"), t.path("none"))
+	if err != nil || len(nodes) != 3 {
+		t.fatalf("Get = %v, %v", nodes, err)
+	}
+	if a, e := nodes[0], nodes[1]; a.Created != rev || a.Ephemeral || a.Owned || !e.Ephemeral || e.Owned || nodes[2].Exists() {
+		t.fatalf("a store reads %s, %s and %s; it committed at %d", show(a), show(e), show(nodes[2]), rev)
+	}
+	names, err := st.Children(t.ctx, t.dir)
+	if err != nil || !slices.Equal(names, []string{"a", "e"}) {
+		t.fatalf("Children = %q, %v", names, err)
+	}
+	_, err = st.Commit(t.ctx, registry.Create(t.path("a"), nil))
+	t.isCommitError(err, 0, registry.ErrExists, []registry.Op{registry.Create(t.path("a"), nil)})
+	w, err := st.Watch(t.ctx)
+	if err != nil {
+		t.fatalf("Watch: %v", err)
+	}
+	defer w.Close()
+	if err := w.Add(t.dir, registry.Children); err != nil {
+		t.fatalf("Add: %v", err)
+	}
+	t.drain(w, func(e registry.Event) bool { return e.Synced })
+	t.commit(t.s, registry.Set(t.path("a"), []byte("seen"), 0))
+	t.drain(w, func(e registry.Event) bool { return string(e.Node.Value) == "seen" })
+	if st.Limits() != t.s.Limits() {
+		t.fatalf("Limits of a store are %+v; of a session %+v", st.Limits(), t.s.Limits())
+	}
+}
+
+func storeOutlives(t *trial) {
+	var ways sync.WaitGroup // side by side: each waits for a session to expire
+	for name, cut := range map[string]func(registry.Session) (func(), error){
+		"Blackhole both ways": func(s registry.Session) (func(), error) { return t.h.Faults().Blackhole(s, Both) },
+		"Refuse":              t.h.Faults().Refuse,
+	} {
+		ways.Go(func() { t.storeOutlives(name, t.path(name), cut) })
+	}
+	ways.Wait()
+}
+
+func (t *trial) storeOutlives(name, path string, cut func(registry.Session) (func(), error)) {
+	reg := t.registry()
+	marker, st := t.openOn(reg), t.store(reg)
+	if _, err := st.Commit(t.ctx, registry.Create(path, nil)); err != nil {
+		t.fatalf("commit: %v", err)
+	}
+	heal, err := cut(marker)
+	t.must(name, err)
+	defer heal()
+	t.lostSoon(marker)
+	set := func(ctx context.Context) error {
+		_, err := st.Commit(ctx, registry.Set(path, nil, registry.AnyVersion))
+		return err
+	}
+	get := func(ctx context.Context) error { return second(st.Get(ctx, path)) }
+	for _, call := range []func(context.Context) error{get, set} {
+		err := call(t.within(t.h.SessionTimeout() / 10))
+		t.step("cut off: %v", err)
+		if err == nil {
+			t.void("the store was answered while its client was cut off")
+		}
+		if errors.Is(err, registry.ErrSessionLost) {
+			t.fatalf("a store has no session to lose: %v", err)
+		}
+	}
+	t.elapse(t.expiry() - t.h.SessionTimeout()/2) // what has a session behind it loses it
+	heal()
+	t.eventually("the store to go on", func() string {
+		err := set(t.ctx)
+		switch {
+		case err == nil:
+			return ""
+		case errors.Is(err, registry.ErrSessionLost):
+			t.fatalf("a store has no session to lose: %v", err)
+		}
+		return err.Error()
+	})
+	if err := get(t.ctx); err != nil {
+		t.fatalf("Get after the outage: %v", err)
+	}
+}
+
+func storeCloses(t *trial) {
+	reg := t.registry()
+	other := t.openOn(reg)
+	byItself, byRegistry := t.store(reg), t.store(reg)
+	for i, st := range []registry.StoreCloser{byItself, byRegistry} {
+		name := []string{"Close", "Registry.Close"}[i]
+		if _, err := st.Get(t.ctx, t.dir); err != nil {
+			t.fatalf("Get: %v", err)
+		}
+		w, err := st.Watch(t.ctx)
+		if err != nil {
+			t.fatalf("Watch: %v", err)
+		}
+		waits := make(chan error, 1)
+		go func() { _, err := w.Next(t.ctx); waits <- err }()
+		if st == byItself {
+			for range 2 {
+				if err := st.Close(t.ctx); err != nil {
+					t.fatalf("Close: %v", err)
+				}
+			}
+			t.alive(other)
+		} else if err := reg.Close(); err != nil {
+			t.fatalf("Registry.Close: %v", err)
+		}
+		for what, err := range map[string]error{
+			"Next":  <-waits,
+			"Add":   w.Add(t.dir, registry.Self),
+			"Sync":  st.Sync(t.ctx),
+			"Get":   second(st.Get(t.ctx, t.dir)),
+			"Names": second(st.Children(t.ctx, t.dir)),
+			"Watch": second(st.Watch(t.ctx)),
+			"Write": second(st.Commit(t.ctx, registry.Create(t.path("x"), nil))),
+		} {
+			t.step("after %s: %s = %v", name, what, err)
+			if !errors.Is(err, registry.ErrClosed) || errors.Is(err, registry.ErrSessionLost) {
+				t.fatalf("%s of a store after %s: error %v; want ErrClosed", what, name, err)
+			}
+		}
+		_ = w.Close()
+		if st == byItself {
+			t.commit(other, registry.Create(t.path("other"), nil))
+		}
+	}
+	_, err := reg.OpenStore(t.ctx)
+	t.isError(err, registry.ErrClosed)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+var storeCases = []testCase{
+	{name: "OwnsNothing", rules: "R49 R72", run: storeOwnsNothing, place: "registry.StoreCloser",
+		rule: "a store without a life reads, commits and watches; it makes nothing ephemeral and owns no node"},
+	{name: "OutlivesOutage", rules: "R73", run: storeOutlives, place: "registry.StoreCloser",
+		rule: "a store goes on after an outage that ends every session, and never fails with ErrSessionLost"},
+	{name: "Closes", rules: "R43", run: storeCloses, place: "StoreCloser.Close, Registry.Close",
+		rule: "after Close, of its own or of the registry, every call of a store and its watchers fails with ErrClosed"},
+}

@@ -1,0 +1,172 @@
+package lifetime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// Reasons why a session ended that all adapters have.
+var (
+	ErrSilent = errors.New("no heartbeat was acknowledged in time")
+	ErrClosed = errors.New("closed by its owner")
+)
+
+// A Lifetime is one life of a session. Its methods named as those of registry.Session
+// are these. New makes it.
+type Lifetime struct {
+	adapter string
+	ctx     context.Context // its end is Done, its cause Err
+	cancel  context.CancelCauseFunc
+	work    sync.WaitGroup
+
+	mu       sync.Mutex
+	id       string
+	deadline time.Time
+	lead     time.Duration // of Done before deadline
+	alarm    *time.Timer   // nil: there is no deadline
+}
+
+// New returns a lifetime without a deadline. Errors begin with the name of the adapter.
+func New(adapter string) *Lifetime {
+	l := &Lifetime{adapter: adapter}
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	return l
+}
+
+// Begin names the session, and gives it its first deadline. See Extend.
+func (l *Lifetime) Begin(id string, deadline time.Time, lead time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.id = id
+	if l.ctx.Err() != nil {
+		return
+	}
+	l.deadline, l.lead = deadline, lead
+	l.alarm = time.AfterFunc(l.left(), l.ring)
+}
+
+// Extend moves the deadline forward, and has Done closed by lead before it: timers are
+// late and never early. False: the session has ended, or would have by now.
+func (l *Lifetime) Extend(deadline time.Time, lead time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil || l.left() <= 0 { // somebody may have acted on it
+		return false
+	}
+	if deadline.After(l.deadline) {
+		l.deadline, l.lead = deadline, lead
+	}
+	return true
+}
+
+// left is the time until Done must be closed. l.mu is held.
+func (l *Lifetime) left() time.Duration { return time.Until(l.deadline) - l.lead }
+
+// ring ends the session, unless the deadline has moved.
+func (l *Lifetime) ring() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if left := l.left(); left > 0 && l.ctx.Err() == nil {
+		l.alarm.Reset(left)
+		return
+	}
+	l.lose(ErrSilent)
+}
+
+// Lose ends the session here, and reports whether it was this call that did.
+func (l *Lifetime) Lose(reason error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lose(reason)
+}
+
+func (l *Lifetime) lose(reason error) bool {
+	if l.ctx.Err() != nil {
+		return false
+	}
+	if l.alarm != nil {
+		l.alarm.Stop()
+	}
+	l.cancel(fmt.Errorf("%s: %w: session %s: %w", l.adapter, registry.ErrSessionLost, l.id, reason))
+	return true
+}
+
+// ID is the name that Begin gave.
+func (l *Lifetime) ID() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.id
+}
+
+// Deadline is registry.Session's.
+func (l *Lifetime) Deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline
+}
+
+// Done is registry.Session's.
+func (l *Lifetime) Done() <-chan struct{} { return l.ctx.Done() }
+
+// Err is registry.Session's.
+func (l *Lifetime) Err() error { return context.Cause(l.ctx) }
+
+// Context ends with the session.
+func (l *Lifetime) Context() context.Context { return l.ctx }
+
+// Alive reports why a call cannot start: the session's end, or that of ctx.
+func (l *Lifetime) Alive(ctx context.Context) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// Bound returns a context that ends with ctx and with the session, of which it then has
+// the cause. release must be called.
+func (l *Lifetime) Bound(ctx context.Context) (bounded context.Context, release func()) {
+	bounded, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.ctx, func() { cancel(l.Err()) })
+	return bounded, func() { stop(); cancel(nil) }
+}
+
+// Go runs f on a goroutine that Wait joins. False: the session has ended.
+func (l *Lifetime) Go(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return false
+	}
+	l.work.Go(f)
+	return true
+}
+
+// Spawn runs f on a goroutine that Wait joins, with a context that ends with the session;
+// once that has ended, in the caller.
+func (l *Lifetime) Spawn(f func(ctx context.Context)) {
+	if !l.Go(func() { f(l.ctx) }) {
+		f(l.ctx)
+	}
+}
+
+// Wait joins the goroutines. The session must have ended.
+func (l *Lifetime) Wait() { l.work.Wait() }
+
+// attemptPart of the session's timeout is how long Close waits for the service when its
+// context has ended before.
+const attemptPart = 4
+
+// Farewell is the time to tell the service of the end: that of ctx, and no longer than
+// timeout, after which the session is gone anyway. A ctx that has ended leaves time for
+// one attempt.
+func Farewell(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		ctx, timeout = context.WithoutCancel(ctx), timeout/attemptPart
+	}
+	return context.WithTimeout(ctx, timeout)
+}

@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/polled"
+)
+
+// A store is one client of a database. Every request is one statement, and so atomic.
+type store struct {
+	cfg    Config
+	conn   *pgx.ConnConfig // of the connection that listens
+	dialer *dialer
+	pool   *pgxpool.Pool
+	pulse  *pgxpool.Pool // one connection, which keeps sessions alive whatever becomes of others
+}
+
+var _ polled.Store = (*store)(nil)
+
+func (s *store) Begin(ctx context.Context, session string, timeout time.Duration) error {
+	return ask(ctx, s.pulse, nil, "INSERT INTO elasticron.sessions (id, timeout) VALUES ($1, $2)", session, int64(timeout))
+}
+
+func (s *store) Beat(ctx context.Context, session string) (registry.Revision, error) {
+	revs, err := collect(ctx, s.pulse, func(row pgx.Rows) (rev registry.Revision, err error) {
+		err = row.Scan(&rev)
+		return rev, err
+	}, "SELECT elasticron.heartbeat($1)", session)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(revs) != 1 || revs[0] == 0:
+		return 0, registry.ErrSessionLost
+	}
+	return revs[0], nil
+}
+
+func (s *store) Sessions(ctx context.Context) ([]polled.Session, error) {
+	return collect(ctx, s.pulse, func(row pgx.Rows) (one polled.Session, err error) {
+		var timeout int64
+		err = row.Scan(&one.ID, &one.Beat, &timeout)
+		one.Timeout = time.Duration(timeout)
+		return one, err
+	}, "SELECT id, beat, timeout FROM elasticron.sessions")
+}
+
+func (s *store) End(ctx context.Context, session string, beat int64) error {
+	_, err := collect(ctx, s.pool, func(pgx.Rows) (none struct{}, err error) { return none, nil },
+		"SELECT elasticron.finish($1, $2)", session, beat)
+	return err
+}
+
+func (s *store) Read(ctx context.Context, paths, dirs []string) ([]polled.Node, error) {
+	const columns = "SELECT path, value, version, created, modified, owner FROM elasticron.nodes WHERE "
+	return collect(ctx, s.pool, func(row pgx.Rows) (n polled.Node, err error) {
+		err = row.Scan(&n.Path, &n.Value, &n.Version, &n.Created, &n.Modified, &n.Owner)
+		return n, err
+	}, columns+"path = ANY ($1) UNION ALL "+columns+"parent = ANY ($2)", array(paths), array(dirs))
+}
+
+func (s *store) Commit(ctx context.Context, session string, ops []registry.Op) (rev registry.Revision, err error) {
+	n := len(ops)
+	kinds, paths, parents := make([]int32, n), make([]string, n), make([]string, n)
+	values, versions := make([][]byte, n), make([]int64, n)
+	for i, op := range ops {
+		kinds[i], paths[i], parents[i], versions[i] = int32(op.Kind), op.Path, path.Dir(op.Path), int64(op.Version)
+		values[i] = append([]byte{}, op.Value...) // nil would be NULL
+	}
+	var refused int
+	var reason *string
+	err = ask(ctx, s.pool, func(row pgx.Rows) error { return row.Scan(&rev, &refused, &reason) },
+		"SELECT revision, refused, reason FROM elasticron.step($1, $2, $3, $4, $5, $6)",
+		session, kinds, paths, parents, values, versions)
+	if err == nil && reason != nil {
+		err = refusal(refused, *reason)
+	}
+	return rev, err
+}
+
+// patience is how long Close waits for the server to be told.
+const patience = 500 * time.Millisecond
+
+func (s *store) Close() error {
+	impatient := time.AfterFunc(patience, s.dialer.cut)
+	defer impatient.Stop()
+	var closing sync.WaitGroup
+	closing.Go(s.pulse.Close)
+	s.pool.Close()
+	closing.Wait()
+	s.dialer.cut()
+	return nil
+}
+
+// ask sends a statement and hands over each row of the answer.
+func ask(ctx context.Context, pool *pgxpool.Pool, scan func(row pgx.Rows) error, query string, args ...any) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return unreached(ctx, err)
+	}
+	defer conn.Release()
+	marks := conn.Conn().PgConn().CustomData()
+	delete(marks, warned)
+	rows, err := conn.Query(ctx, query, args...)
+	if err == nil {
+		for rows.Next() && err == nil && scan != nil {
+			err = scan(rows)
+		}
+		rows.Close()
+		err = cmp.Or(rows.Err(), err)
+	}
+	switch {
+	case err == nil && marks[warned] != nil: // the only warning that there is after these statements
+		return errUnreplicated
+	case ctx.Err() == nil && (conn.Conn().IsClosed() || readOnly(err)):
+		// So are all that were open when a server ended or became a standby.
+		pool.Reset()
+	}
+	return classify(err)
+}
+
+// collect is ask for what may be repeated: once, when the connection was broken.
+func collect[T any](ctx context.Context, pool *pgxpool.Pool, scan func(row pgx.Rows) (T, error), query string, args ...any) ([]T, error) {
+	var all []T
+	attempt := func() error {
+		all = nil
+		return ask(ctx, pool, func(row pgx.Rows) error {
+			one, err := scan(row)
+			all = append(all, one)
+			return err
+		}, query, args...)
+	}
+	err := attempt()
+	if err != nil && ctx.Err() == nil && broken(err) {
+		err = attempt()
+	}
+	return all, err
+}
+
+// unreached is the error of who got no connection. When his patience has ended he cannot tell that
+// from an answer that did not come.
+func unreached(ctx context.Context, err error) error {
+	classified := classify(err)
+	for _, known := range []error{registry.ErrDenied, registry.ErrInvalid} {
+		if errors.Is(classified, known) {
+			return classified
+		}
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", registry.ErrUnavailable, flat{err})
+}
+
+// array is never NULL.
+func array(paths []string) []string {
+	if paths == nil {
+		return []string{}
+	}
+	return paths
+}

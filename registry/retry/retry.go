@@ -1,0 +1,212 @@
+package retry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// Config says how often and after which pauses. The zero value is ElasticJob's: 3 retries, with
+// pauses of 1 s to 3 s.
+type Config struct {
+	// Base is the first pause, 1 s when zero.
+	Base time.Duration
+	// Max is the longest pause, 3 s when zero.
+	Max time.Duration
+	// Retries is how often a call is repeated, 3 when zero.
+	Retries int
+}
+
+const (
+	defaultBase    = time.Second
+	defaultMax     = 3 * time.Second
+	defaultRetries = 3
+	mostRetries    = 1000
+)
+
+// Validate says what is wrong, in one line that names the field and the fix. The error wraps
+// registry.ErrInvalid.
+func (c Config) Validate() error {
+	switch full := c.complete(); {
+	case full.Base < time.Millisecond:
+		return fmt.Errorf("retry: %w: base %v is too short a pause; give at least 1ms", registry.ErrInvalid, c.Base)
+	case full.Max < full.Base:
+		return fmt.Errorf("retry: %w: max %v is shorter than base %v; give at least as much", registry.ErrInvalid, full.Max, full.Base)
+	case full.Retries < 0, full.Retries > mostRetries:
+		return fmt.Errorf("retry: %w: %d retries; give 1 to %d", registry.ErrInvalid, c.Retries, mostRetries)
+	}
+	return nil
+}
+
+func (c Config) complete() Config {
+	c.Base = cmp.Or(c.Base, defaultBase)
+	c.Max = cmp.Or(c.Max, max(defaultMax, c.Base))
+	c.Retries = cmp.Or(c.Retries, defaultRetries)
+	return c
+}
+
+// Open is registry.Open, repeated while the service cannot be reached, and then Wrap.
+func Open(ctx context.Context, rawURL string, c Config) (registry.Registry, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	reg, err := again(ctx, c.complete(), nil, nil, func() (registry.Registry, error) { return registry.Open(ctx, rawURL) })
+	if err != nil {
+		return nil, err
+	}
+	return Wrap(reg, c)
+}
+
+// Wrap puts the repetition around a registry, which the caller closes by what Wrap returns.
+func Wrap(reg registry.Registry, c Config) (registry.Registry, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &wrapped{Registry: reg, config: c.complete(), closed: make(chan struct{})}, nil
+}
+
+// worth reports whether a failure is worth another attempt: it certainly had no effect, and
+// passes by.
+func worth(err error) bool {
+	return errors.Is(err, registry.ErrUnavailable) && !errors.Is(err, registry.ErrUncertain) && !errors.Is(err, registry.ErrSessionLost) &&
+		!errors.Is(err, registry.ErrClosed) && !errors.Is(err, registry.ErrDenied) && !errors.Is(err, registry.ErrInvalid)
+}
+
+// again calls until it succeeds, fails for good, or the retries are used up. When a or b ends,
+// the next call is the last: its error says so.
+func again[T any](ctx context.Context, c Config, a, b <-chan struct{}, call func() (T, error)) (T, error) {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval, pauses.Multiplier = c.Base, c.Max, 2
+	for tried := 0; ; tried++ {
+		v, err := call()
+		if err == nil || tried >= c.Retries || ctx.Err() != nil || !worth(err) {
+			return v, err
+		}
+		timer := time.NewTimer(pauses.NextBackOff())
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return v, err
+		case <-a:
+			tried = c.Retries
+		case <-b:
+			tried = c.Retries
+		}
+		timer.Stop()
+	}
+}
+
+type wrapped struct {
+	registry.Registry
+
+	config Config
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Open implements registry.Registry.
+func (r *wrapped) Open(ctx context.Context) (registry.Session, error) {
+	s, err := again(ctx, r.config, r.closed, nil, func() (registry.Session, error) { return r.Registry.Open(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	return &session{life: s, store: &store{Store: s, config: r.config, ended: s.Done(), closed: r.closed}}, nil
+}
+
+// OpenStore implements registry.Registry.
+func (r *wrapped) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
+	s, err := again(ctx, r.config, r.closed, nil, func() (registry.StoreCloser, error) { return r.Registry.OpenStore(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	return &storeCloser{closer: s, ended: ended, store: &store{Store: s, config: r.config, ended: ended, closed: r.closed}}, nil
+}
+
+// Close implements registry.Registry.
+func (r *wrapped) Close() error {
+	r.once.Do(func() { close(r.closed) })
+	return r.Registry.Close()
+}
+
+// Warnings are those of the adapter, which a scheduler tells.
+func (r *wrapped) Warnings() []string {
+	if w, ok := r.Registry.(interface{ Warnings() []string }); ok {
+		return w.Warnings()
+	}
+	return nil
+}
+
+// A store repeats the calls of one. ended and closed end its pauses.
+type store struct {
+	registry.Store
+
+	config        Config
+	ended, closed <-chan struct{}
+}
+
+// Get implements registry.Store.
+func (s *store) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	return again(ctx, s.config, s.ended, s.closed, func() ([]registry.Node, error) { return s.Store.Get(ctx, paths...) })
+}
+
+// Children implements registry.Store.
+func (s *store) Children(ctx context.Context, path string) ([]string, error) {
+	return again(ctx, s.config, s.ended, s.closed, func() ([]string, error) { return s.Store.Children(ctx, path) })
+}
+
+// Sync implements registry.Store.
+func (s *store) Sync(ctx context.Context) error {
+	_, err := again(ctx, s.config, s.ended, s.closed, func() (struct{}, error) { return struct{}{}, s.Store.Sync(ctx) })
+	return err
+}
+
+// Commit implements registry.Store.
+func (s *store) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	return again(ctx, s.config, s.ended, s.closed, func() (registry.Revision, error) { return s.Store.Commit(ctx, ops...) })
+}
+
+// Watch implements registry.Store.
+func (s *store) Watch(ctx context.Context) (registry.Watcher, error) {
+	return again(ctx, s.config, s.ended, s.closed, func() (registry.Watcher, error) { return s.Store.Watch(ctx) })
+}
+
+// A life is what a session is besides its store.
+type life interface {
+	ID() string
+	Lock(ctx context.Context, dir string, value []byte) (registry.Lock, error)
+	TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error)
+	Deadline() time.Time
+	Done() <-chan struct{}
+	Err() error
+	Close(ctx context.Context) error
+}
+
+// A session is a life, and a store that repeats.
+type session struct {
+	life
+	*store
+}
+
+// A storeCloser is a store without a life.
+type storeCloser struct {
+	*store
+
+	closer registry.StoreCloser
+	once   sync.Once
+	ended  chan struct{}
+}
+
+// Close implements registry.StoreCloser.
+func (s *storeCloser) Close(ctx context.Context) error {
+	s.once.Do(func() { close(s.ended) })
+	return s.closer.Close(ctx)
+}

@@ -60,10 +60,13 @@ func (s *observed) Close(ctx context.Context) error {
 	return s.Session.Close(ctx)
 }
 
+// harm says that what ends the session from now on is the case's doing. What was lost
+// before stays lost by itself, whoever closes it afterwards.
 func (s *observed) harm() {
+	lost := errors.Is(s.Err(), registry.ErrSessionLost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = true
+	s.ended = s.ended || !lost
 }
 
 // lostByItself says whether the session was lost and nothing had been done to it.
@@ -208,12 +211,12 @@ type observedFaults struct {
 // on injects a fault of one session, and counts it as hit if Hits rises until heal.
 func (f *observedFaults) on(kind string, s registry.Session, inject func(registry.Session) (func(), error)) (func(), error) {
 	before := f.Hits(s)
+	if kind != kindDelay { // what is slow is not lost
+		f.harm(s)
+	}
 	heal, err := inject(inner(s))
 	if err != nil || heal == nil {
 		return func() {}, err
-	}
-	if kind != kindDelay { // what is slow is not lost
-		f.harm(s)
 	}
 	f.o.count(kind, 1, 0)
 	return sync.OnceFunc(func() {

@@ -2,10 +2,13 @@ package conformance
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/registry"
 )
 
 // The table is complete: every case says what it is about, and has a name of
@@ -76,6 +79,49 @@ func TestCaseThatWaitsForEver(t *testing.T) {
 	failed, text := try(t, func(t *trial) { t.eventually("the moon", func() string { return "stars" }) })
 	require.True(t, failed)
 	require.Contains(t, text, "waited for: the moon; at the end of the case: stars")
+}
+
+// A session that is lost though nothing was done to it makes the case be tried again, also
+// though the case closes it at its end; what a fault ended does not.
+func TestCaseIsTriedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		expire   func(*trial, registry.Session) error
+		attempts int
+	}{
+		"lost by itself": {func(t *trial, s registry.Session) error {
+			return t.h.Harness.Faults().Expire(inner(s))
+		}, attempts},
+		"lost by a fault": {func(t *trial, s registry.Session) error { return t.h.Faults().Expire(s) }, 1},
+	} {
+		tried := 0
+		failed, text := execute(t, newFlawedHarness(flaw{}), testCase{name: "MadeUp", run: func(t *trial) {
+			tried++
+			s := t.open()
+			t.must("Expire", test.expire(t, s))
+			<-s.Done()
+			t.alive(s)
+		}})
+		require.True(t, failed, name)
+		require.Equal(t, test.attempts, tried, name)
+		require.Equal(t, test.attempts > 1, strings.Contains(text, "was lost without a fault"), text)
+	}
+}
+
+// A machine that stood still once does not fail an adapter.
+func TestCaseThatIsTriedAgainPasses(t *testing.T) {
+	tried := 0
+	failed, text := execute(t, newFlawedHarness(flaw{}), testCase{name: "MadeUp", run: func(t *trial) {
+		if tried++; tried > 1 {
+			return
+		}
+		s := t.open()
+		t.must("Expire", t.h.Harness.Faults().Expire(inner(s)))
+		<-s.Done()
+		t.alive(s)
+	}})
+	require.False(t, failed, text)
+	require.Equal(t, 2, tried)
+	require.Contains(t, text, "tried again, attempt 2")
 }
 
 func TestCaseThatIgnoresItsContext(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 func (a *Admin) RemoveJob(ctx context.Context, job string) error {
 	j, err := layout.New(a.namespace, job)
 	if err == nil {
-		err = a.bury(ctx, j)
+		err = a.markRemoved(ctx, j)
 	}
 	if err == nil {
 		err = a.repeat(ctx, func() error { return a.clear(ctx, j) })
@@ -29,8 +29,8 @@ func (a *Admin) RemoveJob(ctx context.Context, job string) error {
 	return failed("remove", job, err)
 }
 
-// bury sets the mark.
-func (a *Admin) bury(ctx context.Context, j layout.Job) error {
+// markRemoved sets the mark.
+func (a *Admin) markRemoved(ctx context.Context, j layout.Job) error {
 	stone := layout.MarshalTombstone(layout.Tombstone{Removed: a.now()})
 	return a.edit(ctx, func(ctx context.Context) ([]registry.Op, error) {
 		nodes, err := a.store.Get(ctx, j.Config(), j.OwnRoot(), j.Instances(), j.Lives())

@@ -93,7 +93,7 @@ func TestAJobOfAnotherClassIsRefused(t *testing.T) {
 		require.ErrorContains(b, err, `Class: the registry holds this job for class "com.acme.Report"`)
 		cfg.Class = "com.acme.Report"
 		a := b.start("a", newWitness(), cfg)
-		b.until("it joins with the class", func() bool { return settled(1, a) })
+		b.until("it joins with the class", func() bool { return allOwned(1, a) })
 	})
 }
 
@@ -121,7 +121,7 @@ func TestAnUnreadableConfigurationIsNamedAndMayBeOverwritten(t *testing.T) {
 				cfg.Overwrite = true
 				w := newWitness()
 				a := b.start("a", w, cfg)
-				b.until("it runs once overwritten", func() bool { return settled(4, a) && w.count() >= 4 })
+				b.until("it runs once overwritten", func() bool { return allOwned(4, a) && w.count() >= 4 })
 			})
 		})
 	}
@@ -172,7 +172,7 @@ func TestAValueOverTheLimitIsRefusedBeforeItIsSent(t *testing.T) {
 		require.ErrorIs(b, err, registry.ErrInvalid)
 		require.NotContains(b, err.Error(), "xxxxxxxx")
 		a := b.start("a", newWitness(), everySecond)
-		b.until("nothing of it is left", func() bool { return settled(4, a) })
+		b.until("nothing of it is left", func() bool { return allOwned(4, a) })
 	})
 }
 
@@ -190,6 +190,6 @@ func TestANamespaceThatSomebodyElseOccupies(t *testing.T) {
 		require.NoError(b, other.Close(b.Context()))
 		w := newWitness()
 		a := b.start("a", w, everySecond)
-		b.until("it runs", func() bool { return settled(4, a) && w.count() >= 4 })
+		b.until("it runs", func() bool { return allOwned(4, a) && w.count() >= 4 })
 	})
 }

@@ -576,8 +576,8 @@ func (b *bed) crash(in *instance) {
 	b.expire(id)
 }
 
-// settled reports whether the instances together own every item once.
-func settled(total int, ins ...*instance) bool {
+// allOwned reports whether the instances together own every item once.
+func allOwned(total int, ins ...*instance) bool {
 	var all []int
 	for _, in := range ins {
 		st := in.job()

@@ -135,17 +135,17 @@ func TestDisabledItemsAndServers(t *testing.T) {
 		w := newWitness()
 		a := b.start("a", w, everySecond)
 		c := b.start("c", w, everySecond, core.WithIP("127.0.0.2"))
-		b.until("shared", func() bool { return settled(4, a, c) && len(a.job().Items) == 2 })
+		b.until("shared", func() bool { return allOwned(4, a, c) && len(a.job().Items) == 2 })
 		b.set(a, b.path(a, "sharding/0/disabled"), "")
 		b.until("item 0 is skipped", func() bool { return len(skips(a, event.SkipDisabled))+len(skips(c, event.SkipDisabled)) > 2 })
 		b.remove(a, b.path(a, "sharding/0/disabled"))
 
 		b.set(a, b.path(a, "servers/127.0.0.1"), "DISABLED")
-		b.until("c owns and leads all", func() bool { return settled(4, c) && c.job().Leader == c.job().Instance })
+		b.until("c owns and leads all", func() bool { return allOwned(4, c) && c.job().Leader == c.job().Instance })
 		before := w.count()
 		b.until("c runs all", func() bool { return w.count() >= before+8 })
 		b.set(a, b.path(a, "servers/127.0.0.1"), "ENABLED")
-		b.until("shared again", func() bool { return settled(4, a, c) && len(a.job().Items) == 2 })
+		b.until("shared again", func() bool { return allOwned(4, a, c) && len(a.job().Items) == 2 })
 
 		b.set(a, b.path(a, "servers/127.0.0.1"), "DISABLED")
 		b.set(a, b.path(a, "servers/127.0.0.2"), "DISABLED")
@@ -160,7 +160,7 @@ func TestDisabledItemsAndServers(t *testing.T) {
 		require.GreaterOrEqual(b, skips(c, event.SkipDisabled)[told].Count, 3)
 		b.set(a, b.path(a, "servers/127.0.0.2"), "DISABLED")
 		b.set(a, b.path(a, "servers/127.0.0.1"), "ENABLED")
-		b.until("a runs all", func() bool { return settled(4, a) && a.job().Leader == a.job().Instance })
+		b.until("a runs all", func() bool { return allOwned(4, a) && a.job().Leader == a.job().Instance })
 		before = w.count()
 		b.until("it does", func() bool { return w.count() >= before+8 })
 		a.stop(b)
@@ -175,7 +175,7 @@ func TestAChangedCronAndParameterTakeEffect(t *testing.T) {
 		cfg := everySecond
 		cfg.Cron, cfg.JobParam = "0 0 0 1 1 ? 2099", "before"
 		a := b.start("a", w, cfg)
-		b.until("it has its items", func() bool { return settled(4, a) })
+		b.until("it has its items", func() bool { return allOwned(4, a) })
 		b.setConfig(a, "jobParameter: before", "jobParameter: after")
 		b.setConfig(a, "cron: 0 0 0 1 1 ? 2099", "cron: '* * * * * ?'")
 		b.until("it runs", func() bool { return w.count() >= 4 })
@@ -212,13 +212,13 @@ func TestAnInstanceRemovedFromOutsideLeavesForGood(t *testing.T) {
 		}
 		a := b.start("a", w, everySecond)
 		c := b.start("c", w, everySecond)
-		b.until("shared and held", func() bool { return settled(4, a, c) && held.Load() })
+		b.until("shared and held", func() bool { return allOwned(4, a, c) && held.Load() })
 		gone := a.job().Instance
 		b.remove(a, b.path(a, "instances/"+gone))
 		b.until("c has what does not run", func() bool { return len(c.job().Items) == 3 })
 		close(release)
 		b.until("a has left, c has all", func() bool {
-			return a.job().Phase == core.PhaseStopped && settled(4, c)
+			return a.job().Phase == core.PhaseStopped && allOwned(4, c)
 		})
 		a.stop(b)
 		c.stop(b)
@@ -244,7 +244,7 @@ func TestStopWaitsThenCancelsThenNames(t *testing.T) {
 		}
 		a := b.start("a", w, everySecond)
 		c := b.start("c", newWitness(), everySecond)
-		b.until("all run", func() bool { return settled(4, a, c) && w.count() >= 2 })
+		b.until("all run", func() bool { return allOwned(4, a, c) && w.count() >= 2 })
 		owned := a.job().Items
 		ctx, cancel := context.WithTimeout(b.Context(), 500*time.Millisecond)
 		defer cancel()
@@ -262,7 +262,7 @@ func TestStopWaitsThenCancelsThenNames(t *testing.T) {
 		}
 		close(release)
 		a.stop(b)
-		b.until("c has all", func() bool { return settled(4, c) })
+		b.until("c has all", func() bool { return allOwned(4, c) })
 	})
 }
 
@@ -277,7 +277,7 @@ func TestARegistryOutageLosesNoJob(t *testing.T) {
 		b.until("it waits, and says so", func() bool { return a.job().WaitingFor == "a session with the registry" })
 		pause(5 * time.Second)
 		a.gate.cut.Store(false)
-		b.until("it runs again", func() bool { return settled(4, a) && len(of[event.SessionRegained](a)) == 1 })
+		b.until("it runs again", func() bool { return allOwned(4, a) && len(of[event.SessionRegained](a)) == 1 })
 		before := w.count()
 		b.until("three fires", func() bool { return w.count() >= before+12 })
 		a.stop(b)
@@ -316,7 +316,7 @@ func TestTwoConfigurationsOfOneName(t *testing.T) {
 		other := everySecond
 		other.Shards, other.JobParam = 9, "other"
 		c := b.start("c", w, other)
-		b.until("the registry's won", func() bool { return settled(4, a, c) })
+		b.until("the registry's won", func() bool { return allOwned(4, a, c) })
 		adopted := of[event.ConfigChanged](c)
 		require.Len(b, adopted, 1)
 		// Finding C 1: by the names of JobConfig, with both values.
@@ -324,7 +324,7 @@ func TestTwoConfigurationsOfOneName(t *testing.T) {
 		require.True(b, adopted[0].Adopted)
 		other.Overwrite = true
 		d := b.start("d", w, other)
-		b.until("unless it overwrites", func() bool { return settled(9, a, c, d) })
+		b.until("unless it overwrites", func() bool { return allOwned(9, a, c, d) })
 	})
 }
 
@@ -391,7 +391,7 @@ func TestMonitoringOffRunsWithoutARecord(t *testing.T) {
 		cfg.Monitor = core.MonitorOff
 		w := newWitness()
 		a := b.start("a", w, cfg)
-		b.until("settled", func() bool { return settled(4, a) && w.count() >= 4 })
+		b.until("settled", func() bool { return allOwned(4, a) && w.count() >= 4 })
 		calls := a.gate.calls.Load()
 		before := w.count()
 		b.until("five fires", func() bool { return w.count() >= before+20 })
@@ -417,7 +417,7 @@ func TestForeignNodesAreReportedAndHarmless(t *testing.T) {
 		b.set(a, b.path(a, "servers/10.9.9.9"), "PERHAPS")
 		b.set(a, b.path(a, "sharding/stranger"), "hello")
 		c := b.start("c", w, everySecond)
-		b.until("shared all the same", func() bool { return settled(4, a, c) && len(c.job().Items) == 2 })
+		b.until("shared all the same", func() bool { return allOwned(4, a, c) && len(c.job().Items) == 2 })
 		before := w.count()
 		b.until("both run", func() bool { return w.count() >= before+12 })
 		a.stop(b)
@@ -432,10 +432,10 @@ func TestALeaderWhoseTermIsDeletedIsFollowedByAnother(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
 		a := b.start("a", w, everySecond)
-		b.until("it leads", func() bool { return settled(4, a) })
+		b.until("it leads", func() bool { return allOwned(4, a) })
 		b.remove(a, "/elasticron/"+b.ns+"/hello/term")
 		b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 6")
-		b.until("the new total is assigned all the same", func() bool { return settled(6, a) })
+		b.until("the new total is assigned all the same", func() bool { return allOwned(6, a) })
 		b.until("a term stands again", func() bool {
 			n, err := b.open(a).Get(b.Context(), "/elasticron/"+b.ns+"/hello/term")
 			return err == nil && n[0].Exists()
@@ -447,7 +447,7 @@ func TestItemsAboveTheTotalVanish(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
 		a := b.start("a", w, everySecond)
-		b.until("settled", func() bool { return settled(4, a) && w.count() >= 4 })
+		b.until("settled", func() bool { return allOwned(4, a) && w.count() >= 4 })
 		b.set(a, b.path(a, "sharding/3/disabled"), "")
 		b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 2")
 		ses := b.open(a)
@@ -456,7 +456,7 @@ func TestItemsAboveTheTotalVanish(t *testing.T) {
 			return err == nil && len(names) == 2
 		})
 		before := w.count()
-		b.until("they run", func() bool { return settled(2, a) && w.count() >= before+4 })
+		b.until("they run", func() bool { return allOwned(2, a) && w.count() >= before+4 })
 	})
 }
 
@@ -492,7 +492,7 @@ func TestStateAnswersWithoutARequest(t *testing.T) {
 	onEach(t, func(b *bed) {
 		a := b.start("a", newWitness(), core.JobConfig{Name: "rare", Cron: "0 0 0 1 1 ? 2099", Shards: 2})
 		b.set(a, b.path(a, "config"), "jobName: rare\ncron: 0 0 0 30 2 ?\nshardingTotalCount: 2\nmonitorExecution: true\nmisfire: true\n")
-		b.until("settled", func() bool { return settled(2, a) && a.job().Never })
+		b.until("settled", func() bool { return allOwned(2, a) && a.job().Never })
 		calls := a.gate.calls.Load()
 		st := a.job()
 		require.True(b, st.Never)

@@ -59,7 +59,7 @@ func TestWritesAreDeniedForAWhile(t *testing.T) {
 				require.Less(b, asked, int64(60))
 				require.True(b, deniedWarning(a))
 				a.gate.decide(nil)
-				b.until("it is settled", func() bool { return settled(6, a) })
+				b.until("it is settled", func() bool { return allOwned(6, a) })
 				ran := w.count()
 				b.until("it fires again", func() bool { return w.count() >= ran+12 })
 				require.Equal(b, id, a.job().Instance)

@@ -50,7 +50,7 @@ func TestFindingC8DisabledInTheConfigurationPausesAllMembers(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
 		a, c := b.start("a", w, everySecond), b.start("c", w, everySecond, core.WithIP("127.0.0.2"))
-		b.until("both fire", func() bool { return settled(4, a, c) && len(a.job().Items) == 2 && w.count() >= 8 })
+		b.until("both fire", func() bool { return allOwned(4, a, c) && len(a.job().Items) == 2 && w.count() >= 8 })
 		b.setConfig(a, "disabled: false", "disabled: true")
 		b.until("both say so", func() bool {
 			return strings.Contains(a.job().Disabled, "configuration") && strings.Contains(c.job().Disabled, "configuration")

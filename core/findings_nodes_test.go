@@ -40,12 +40,12 @@ func TestFinding8ADeniedWatchStopsNoOtherAndHeals(t *testing.T) {
 					b.until("the others fire", func() bool { return w.count() >= 6 })
 					require.Empty(b, w.times(func(s core.Shard) bool { return s.Item == 0 }), "whether it is disabled is not known")
 				} else {
-					b.until("all fire", func() bool { return settled(4, a) && w.count() >= 8 })
+					b.until("all fire", func() bool { return allOwned(4, a) && w.count() >= 8 })
 				}
 				var goes *instance
 				if c.below == "instances" {
 					goes = b.start("e", w, everySecond)
-					b.until("both share", func() bool { return len(a.job().Instances) == 2 && settled(4, a, goes) })
+					b.until("both share", func() bool { return len(a.job().Instances) == 2 && allOwned(4, a, goes) })
 				}
 				if !c.early {
 					a.gate.denyWatch(denied, true)
@@ -74,7 +74,7 @@ func TestFinding8ADeniedWatchStopsNoOtherAndHeals(t *testing.T) {
 				case "config":
 					b.until("the change is in force", func() bool { return len(of[event.ConfigChanged](a)) == 1 })
 				case "instances":
-					b.until("both share", func() bool { return len(a.job().Instances) == 2 && settled(4, a, d) && len(a.job().Items) == 2 })
+					b.until("both share", func() bool { return len(a.job().Instances) == 2 && allOwned(4, a, d) && len(a.job().Items) == 2 })
 				case "sharding/0/disabled":
 					b.until("it is seen", func() bool { return len(a.job().DisabledItems) == 2 })
 					b.remove(a, denied)
@@ -139,9 +139,9 @@ func deleteNodes(b *bed, leads bool, names []string) {
 	cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 6, Concurrency: 6}
 	w := newWitness()
 	a := b.start("a", w, cfg)
-	b.until("a leads", func() bool { return settled(6, a) && a.job().Leader == a.job().Instance })
+	b.until("a leads", func() bool { return allOwned(6, a) && a.job().Leader == a.job().Instance })
 	c := b.start("c", w, cfg)
-	b.until("shared", func() bool { return settled(6, a, c) && len(c.job().Items) == 3 })
+	b.until("shared", func() bool { return allOwned(6, a, c) && len(c.job().Items) == 3 })
 	pause(2500 * time.Millisecond)
 	victim, other := a, c
 	if !leads {
@@ -169,15 +169,15 @@ func deleteNodes(b *bed, leads bool, names []string) {
 	begun := time.Now()
 	b.until("one leads, and all items are owned", func() bool {
 		led := other.job().Leader
-		return led != "" && (led == other.job().Instance || led == victim.job().Instance) && settled(6, a, c)
+		return led != "" && (led == other.job().Instance || led == victim.job().Instance) && allOwned(6, a, c)
 	})
 	require.Less(b, time.Since(begun), 2*time.Second)
 	d := b.start("d", w, cfg)
 	begun = time.Now()
-	b.until("a newcomer gets its share", func() bool { return len(d.job().Items) >= 2 && settled(6, a, c, d) })
+	b.until("a newcomer gets its share", func() bool { return len(d.job().Items) >= 2 && allOwned(6, a, c, d) })
 	require.Less(b, time.Since(begun), 2*time.Second)
 	pause(6500 * time.Millisecond)
-	require.True(b, settled(6, a, c, d), "%+v %+v %+v", a.job(), c.job(), d.job())
+	require.True(b, allOwned(6, a, c, d), "%+v %+v %+v", a.job(), c.job(), d.job())
 	if shut := slices.Contains(names, "instance") && victim.job().Phase == core.PhaseStopped; !shut {
 		require.Equal(b, core.PhaseRunning, victim.job().Phase)
 		require.Len(b, victim.job().Items, 2)

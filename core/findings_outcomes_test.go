@@ -29,7 +29,7 @@ func TestFinding14LeavingThatIsTakenBackLosesNoFire(t *testing.T) {
 			return nil
 		}
 		a := b.start("a", w, everySecond)
-		b.until("it fires", func() bool { return settled(4, a) && w.count() >= 8 })
+		b.until("it fires", func() bool { return allOwned(4, a) && w.count() >= 8 })
 		from := w.last()
 		long.Store(true)
 		b.until("all run", func() bool { return len(a.job().Running) == 4 })
@@ -62,10 +62,10 @@ func TestFinding15ACutRunIsToldThoughTheLeaderDiesAfterItsCommit(t *testing.T) {
 					return nil
 				}
 				a := b.start("a", w, cfg)
-				b.until("a leads", func() bool { return settled(6, a) && a.job().Leader == a.job().Instance })
+				b.until("a leads", func() bool { return allOwned(6, a) && a.job().Leader == a.job().Instance })
 				c := b.start("c", w, cfg)
 				d := b.start("d", w, cfg)
-				b.until("all share", func() bool { return settled(6, a, c, d) && len(d.job().Items) == 2 })
+				b.until("all share", func() bool { return allOwned(6, a, c, d) && len(d.job().Items) == 2 })
 				hang.Store(c.job().Instance, true)
 				b.until("c runs", func() bool { return len(c.job().Running) == 2 })
 				victims, dead := c.job().Running, c.job().Instance
@@ -83,7 +83,7 @@ func TestFinding15ACutRunIsToldThoughTheLeaderDiesAfterItsCommit(t *testing.T) {
 				})
 				b.crash(c)
 				b.until("the leader has died after its commit", died.Load)
-				b.until("d has all", func() bool { return settled(6, d) && d.job().Leader == d.job().Instance })
+				b.until("d has all", func() bool { return allOwned(6, d) && d.job().Leader == d.job().Instance })
 				b.until("what was cut is told", func() bool {
 					told := map[int]bool{}
 					for _, e := range append(of[event.ItemCut](d), of[event.ItemCut](a)...) {
@@ -136,7 +136,7 @@ func TestFinding16WhatIsToldAsSkippedNeverRuns(t *testing.T) {
 					in.gate.decide(nil)
 				}
 				pause(10 * time.Second)
-				b.until("shared", func() bool { return settled(6, ins...) })
+				b.until("shared", func() bool { return allOwned(6, ins...) })
 				for _, in := range ins {
 					in.stop(b)
 				}

@@ -200,7 +200,7 @@ func TestFinding25AThawIsNoRemovalFromOutside(t *testing.T) {
 		w := newWitness()
 		a := b.start("a", w, everySecond)
 		for range 5 {
-			b.until("it fires", func() bool { return settled(4, a) && len(a.State().Session) > 0 })
+			b.until("it fires", func() bool { return allOwned(4, a) && len(a.State().Session) > 0 })
 			session := a.State().Session
 			ran := w.count()
 			b.expire(session)
@@ -226,7 +226,7 @@ func TestFinding25WhatIsWhollyDisabledCostsNoCommit(t *testing.T) {
 			onEach(t, func(b *bed) {
 				w := newWitness()
 				a := b.start("a", w, everySecond)
-				b.until("it fires", func() bool { return settled(4, a) && w.count() >= 4 })
+				b.until("it fires", func() bool { return allOwned(4, a) && w.count() >= 4 })
 				for _, p := range below {
 					b.set(a, b.path(a, p), "")
 				}

@@ -22,7 +22,7 @@ func TestFinding3WhatIsOwedAtStopIsMadeUpByTheNextOwner(t *testing.T) {
 		cfg := everySecond
 		cfg.Misfire = core.MisfireAll
 		a := b.start("a", w, cfg)
-		b.until("it fires", func() bool { return settled(4, a) && w.count() >= 8 })
+		b.until("it fires", func() bool { return allOwned(4, a) && w.count() >= 8 })
 		from := w.first()
 		a.gate.decide(func([]registry.Op) fate { return requestLost }) // nothing begins: there is a backlog
 		pause(4 * time.Second)
@@ -33,7 +33,7 @@ func TestFinding3WhatIsOwedAtStopIsMadeUpByTheNextOwner(t *testing.T) {
 		d := b.start("d", w, cfg) // there is always one that is up
 		a.stop(b)
 		w.holds(nil)
-		b.until("the next owner has", func() bool { return settled(4, d) && w.count() >= before+32 })
+		b.until("the next owner has", func() bool { return allOwned(4, d) && w.count() >= before+32 })
 		end := w.last().Add(-2 * time.Second)
 		d.stop(b)
 		h := b.history(w, a, d)
@@ -73,7 +73,7 @@ func TestFinding12WhatWaitsForAPlaceAtStopIsGivenBack(t *testing.T) {
 				}
 				require.Len(b, of[event.ItemEnded](a), ran, "what was not called has not ended")
 				w.holds(nil)
-				b.until("the next owner fires", func() bool { return settled(6, d) && w.count() >= ran+18 })
+				b.until("the next owner fires", func() bool { return allOwned(6, d) && w.count() >= ran+18 })
 				end := w.last().Add(-2 * time.Second)
 				d.stop(b)
 				h := b.history(w, a, d)

@@ -130,7 +130,7 @@ func TestAFirstStartBesideJavasDataTellsEachThingOnce(t *testing.T) {
 		b.create(seed, "/"+b.ns+"/hello/config", "jobName: hello\ncron: '* * * * * ?'\nshardingTotalCount: 4\nmonitorExecution: true\n"+
 			"misfire: false\nmaxTimeDiffSeconds: 5\nfailover: true\njobErrorHandlerType: LOG\n")
 		a := b.start("a", newWitness(), everySecond)
-		b.until("it runs", func() bool { return settled(4, a) })
+		b.until("it runs", func() bool { return allOwned(4, a) })
 		a.stop(b)
 		require.Len(b, of[event.ConfigChanged](a), 1)
 		var told []string
@@ -186,10 +186,10 @@ func TestAStrategyOfOnesOwnAssigns(t *testing.T) {
 		cfg.Strategy = "NORTH"
 		a := b.start("a", newWitness(), cfg, core.WithStrategy("NORTH", northOnly{}))
 		c := b.start("c", newWitness(), cfg, core.WithStrategy("NORTH", northOnly{}))
-		b.until("a has all", func() bool { return settled(4, a) && len(c.job().Instances) == 2 })
+		b.until("a has all", func() bool { return allOwned(4, a) && len(c.job().Instances) == 2 })
 		require.Empty(b, c.job().Items)
 		a.stop(b)
-		b.until("c has all", func() bool { return settled(4, c) })
+		b.until("c has all", func() bool { return allOwned(4, c) })
 		// Who lacks the strategy cannot run the job, and says so.
 		d := b.prepare("d", newWitness(), everySecond)
 		require.ErrorContains(b, d.Start(b.Context()), `config: Strategy: "NORTH" is not a strategy; there are: AVG_ALLOCATION`)

@@ -88,7 +88,7 @@ func TestAnUncertainCommitOfTheLeaderIsSettledAndToldOnce(t *testing.T) {
 			onEach(t, func(b *bed) {
 				w := newWitness()
 				a := b.start("a", w, everySecond)
-				b.until("a has all", func() bool { return settled(4, a) && w.count() >= 4 })
+				b.until("a has all", func() bool { return allOwned(4, a) && w.count() >= 4 })
 				told := len(of[event.Resharded](a))
 				var hit atomic.Bool
 				a.gate.decide(func(ops []registry.Op) fate {
@@ -98,7 +98,7 @@ func TestAnUncertainCommitOfTheLeaderIsSettledAndToldOnce(t *testing.T) {
 					return deliver
 				})
 				c := b.start("c", w, everySecond)
-				b.until("both have some", func() bool { return settled(4, a, c) && len(c.job().Items) == 2 })
+				b.until("both have some", func() bool { return allOwned(4, a, c) && len(c.job().Items) == 2 })
 				a.gate.late.Wait()
 				before := w.count()
 				b.until("three more fires", func() bool { return w.count() >= before+12 })
@@ -134,7 +134,7 @@ func TestItemsThatMoveBetweenClocksRunEveryFireOnce(t *testing.T) {
 		before := w.count()
 		b.until("both run", func() bool { return w.count() >= before+16 })
 		a.stop(b) // its items go to the one whose clock is behind
-		b.until("c has all", func() bool { return settled(4, c) })
+		b.until("c has all", func() bool { return allOwned(4, c) })
 		before = w.count()
 		b.until("c runs all", func() bool { return w.count() >= before+12 })
 		d := b.start("d", w, everySecond, core.WithClock(ahead))
@@ -169,7 +169,7 @@ func TestAStaleMemberRunsNothing(t *testing.T) {
 			st := a.job()
 			return st.Phase == core.PhaseRunning && st.Instance != stale
 		})
-		b.until("it runs again", func() bool { return settled(4, a) && w.count() >= 12 })
+		b.until("it runs again", func() bool { return allOwned(4, a) && w.count() >= 12 })
 		a.stop(b)
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -207,7 +207,7 @@ func TestTheLeaderKilledBetweenTwoChunksOfAReshard(t *testing.T) {
 		<-killed
 		c := b.start("c", w, cfg)
 		b.expire(a.State().Session)
-		b.until("the next leader has finished", func() bool { return settled(total, c) })
+		b.until("the next leader has finished", func() bool { return allOwned(total, c) })
 		require.Equal(b, c.job().Instance, c.job().Leader)
 		ses, err := c.gate.Registry.Open(b.Context())
 		require.NoError(b, err)
@@ -236,7 +236,7 @@ func TestACrashedInstancesItemsAreOwnedAgain(t *testing.T) {
 		b.until("all run", func() bool { return w.count() >= 12 })
 		b.crash(a)
 		gone := time.Now()
-		b.until("two own all", func() bool { return settled(6, c, d) })
+		b.until("two own all", func() bool { return allOwned(6, c, d) })
 		require.Less(b, time.Since(gone), time.Second)
 		before := w.count()
 		b.until("they run", func() bool { return w.count() >= before+12 })
@@ -252,14 +252,14 @@ func TestTheLeadersDeathLosesNothing(t *testing.T) {
 		w := newWitness()
 		a := b.start("a", w, everySecond)
 		c := b.start("c", w, everySecond)
-		b.until("shared", func() bool { return len(a.job().Items) == 2 && settled(4, a, c) })
+		b.until("shared", func() bool { return len(a.job().Items) == 2 && allOwned(4, a, c) })
 		if c.job().Leader == c.job().Instance {
 			a, c = c, a
 		}
 		before := w.count()
 		b.until("both run", func() bool { return w.count() >= before+8 })
 		b.crash(a)
-		b.until("c leads and owns all", func() bool { return settled(4, c) && c.job().Leader == c.job().Instance })
+		b.until("c leads and owns all", func() bool { return allOwned(4, c) && c.job().Leader == c.job().Instance })
 		before = w.count()
 		b.until("c runs", func() bool { return w.count() >= before+8 })
 		c.stop(b)
@@ -309,7 +309,7 @@ func TestAChangedTotalWaitsForRunningItems(t *testing.T) {
 			return nil
 		}
 		a, c := b.start("a", w, everySecond), b.start("c", w, everySecond)
-		b.until("shared and held", func() bool { return settled(4, a, c) && held.Load() })
+		b.until("shared and held", func() bool { return allOwned(4, a, c) && held.Load() })
 		b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 7")
 		b.until("said so", func() bool { return strings.Contains(a.job().WaitingFor+c.job().WaitingFor, "items 1 ") })
 		w.mu.Lock()
@@ -318,7 +318,7 @@ func TestAChangedTotalWaitsForRunningItems(t *testing.T) {
 		}
 		w.mu.Unlock()
 		close(release)
-		b.until("the new total is shared", func() bool { return settled(7, a, c) && len(a.job().Items) >= 3 })
+		b.until("the new total is shared", func() bool { return allOwned(7, a, c) && len(a.job().Items) >= 3 })
 		b.until("the wait is over", func() bool { return a.job().WaitingFor+c.job().WaitingFor == "" })
 		b.until("item 6 runs", func() bool {
 			w.mu.Lock()

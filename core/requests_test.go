@@ -22,7 +22,7 @@ func onMemory(t *testing.T, cfg core.JobConfig, test func(b *bed, srv *memory.Se
 			client: func(_ *testing.T, ns string) registry.Registry { return srv.Registry(ns) }}
 		w := newWitness()
 		in := b.start("a", w, cfg)
-		b.until("settled", func() bool { return settled(cfg.Shards, in) })
+		b.until("settled", func() bool { return allOwned(cfg.Shards, in) })
 		synctest.Wait()
 		test(b, srv, in, w)
 	})
@@ -121,7 +121,7 @@ func TestAFireOnARealServiceIsTwoCommitsAndNothingElse(t *testing.T) {
 		w := newWitness()
 		cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 8, Concurrency: 8, ReconcileInterval: -1}
 		in := b.start("a", w, cfg)
-		b.until("it runs", func() bool { return settled(8, in) && w.count() >= 8 })
+		b.until("it runs", func() bool { return allOwned(8, in) && w.count() >= 8 })
 		// A commit after which every item runs finds all ends recorded: from one such commit
 		// to another there are whole fires and nothing else.
 		const fires = 3

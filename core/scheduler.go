@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
-	"github.com/elasticron/elasticron/core/internal/alarm"
 	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/session"
+	"github.com/elasticron/elasticron/core/internal/timer"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -25,7 +25,7 @@ type Scheduler struct {
 	reg    registry.Registry
 	opts   options
 	events *dispatch.Dispatcher
-	clock  *alarm.Clock
+	clock  *timer.Clock
 	halt   context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when everything is joined
@@ -153,7 +153,7 @@ func (s *Scheduler) begin() error {
 	}
 	s.started = true
 	s.events = s.opts.dispatcher()
-	s.clock = alarm.New(s.opts.now, s.clockSet)
+	s.clock = timer.New(s.opts.now, s.clockSet)
 	go s.run()
 	return nil
 }

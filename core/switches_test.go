@@ -20,9 +20,9 @@ func TestPausedInstance(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
 		a, c := b.start("a", w, everySecond), b.start("c", w, everySecond, core.WithIP("127.0.0.2"))
-		b.until("both fire", func() bool { return settled(4, a, c) && len(a.job().Items) == 2 && w.count() >= 8 })
+		b.until("both fire", func() bool { return allOwned(4, a, c) && len(a.job().Items) == 2 && w.count() >= 8 })
 		b.create(c, b.own(c, "inforce/paused@a"), "")
-		b.until("the other has all", func() bool { return len(c.job().Items) == 4 && settled(4, a, c) })
+		b.until("the other has all", func() bool { return len(c.job().Items) == 4 && allOwned(4, a, c) })
 		require.Contains(b, a.job().Disabled, "paused")
 		b.until("the other leads", func() bool { return a.job().Leader == c.job().Instance && c.job().Leader == c.job().Instance })
 		a.stop(b)
@@ -32,7 +32,7 @@ func TestPausedInstance(t *testing.T) {
 		b.until("the other fires on", func() bool { return w.count() >= ran+8 })
 		require.Empty(b, a.job().Items)
 		b.remove(c, b.own(c, "inforce/paused@a"))
-		b.until("both share again", func() bool { return settled(4, a, c) && len(a.job().Items) == 2 && a.job().Disabled == "" })
+		b.until("both share again", func() bool { return allOwned(4, a, c) && len(a.job().Items) == 2 && a.job().Disabled == "" })
 		for _, in := range []*instance{a, c} {
 			in.stop(b)
 		}

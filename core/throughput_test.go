@@ -44,8 +44,8 @@ var benchmarked = []struct {
 	}},
 }
 
-// crowd starts jobs of one item each, and returns once all have run.
-func crowd(b *testing.B, reg registry.Registry, jobs int, cron string, run func(core.Shard)) {
+// startJobs starts jobs of one item each, and returns once all have run.
+func startJobs(b *testing.B, reg registry.Registry, jobs int, cron string, run func(core.Shard)) {
 	b.Helper()
 	first := sync.WaitGroup{}
 	first.Add(jobs)
@@ -78,7 +78,7 @@ func BenchmarkRecordedRuns(b *testing.B) {
 		b.Run(r.name, func(b *testing.B) {
 			for b.Loop() {
 				var runs atomic.Int64
-				crowd(b, r.open(b), jobs, "@delay 10ms", func(core.Shard) { runs.Add(1) })
+				startJobs(b, r.open(b), jobs, "@delay 10ms", func(core.Shard) { runs.Add(1) })
 				before, begun, used := runs.Load(), time.Now(), processorTime(b)
 				<-time.After(window)
 				n := float64(runs.Load() - before)
@@ -99,7 +99,7 @@ func BenchmarkJobsDueAtOnce(b *testing.B) {
 				var mu sync.Mutex
 				var late []time.Duration
 				measured := false
-				crowd(b, r.open(b), jobs, "0/3 * * * * ?", func(s core.Shard) {
+				startJobs(b, r.open(b), jobs, "0/3 * * * * ?", func(s core.Shard) {
 					by := time.Since(s.Due)
 					mu.Lock()
 					defer mu.Unlock()

@@ -27,7 +27,7 @@ func TestTheKeyTreeIsTheSameOnEveryBackend(t *testing.T) {
 		}
 		a := b.start("a", newWitness(), cfg)
 		c := b.start("c", newWitness(), cfg, core.WithIP("127.0.0.2"))
-		b.until("shared", func() bool { return settled(3, a, c) && len(a.job().Items) >= 1 && len(c.job().Items) >= 1 })
+		b.until("shared", func() bool { return allOwned(3, a, c) && len(a.job().Items) >= 1 && len(c.job().Items) >= 1 })
 		b.set(a, b.path(a, "sharding/1/disabled"), "")
 		ses := b.open(a)
 		var tree string

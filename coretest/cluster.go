@@ -83,12 +83,12 @@ func (c *Cluster) Start(name string, work core.Job, cfg core.JobConfig, opts ...
 	if err := in.Start(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}
-	c.Settle()
+	c.WaitOwned()
 	return in
 }
 
-// Settle waits until every item of every job has exactly one live owner.
-func (c *Cluster) Settle() {
+// WaitOwned waits until every item of every job has exactly one live owner.
+func (c *Cluster) WaitOwned() {
 	c.t.Helper()
 	c.until("every item has an owner", func() bool {
 		total, owned := map[string]int{}, map[string][]int{}

@@ -63,7 +63,7 @@ func TestCrash(t *testing.T) {
 		two := c.Start("two", idle, hourly)
 		require.Len(t, one.State().Jobs[0].Items, 2)
 		one.Crash()
-		c.Settle()
+		c.WaitOwned()
 		require.Len(t, two.State().Jobs[0].Items, 4)
 		due := c.Next("orders")
 		for _, r := range c.Runs("orders") {
@@ -90,7 +90,7 @@ func TestExpire(t *testing.T) {
 		before := one.State().Session
 		one.Expire()
 		require.ErrorIs(t, <-causes, core.ErrSessionLost)
-		c.Settle()
+		c.WaitOwned()
 		require.NotEqual(t, before, one.State().Session)
 		c.Next("orders")
 	})

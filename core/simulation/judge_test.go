@@ -37,7 +37,7 @@ const (
 // rules are what the simulation holds an engine to.
 func (w *world) rules() history.Rules {
 	late := 10 * time.Second
-	if w.crowded {
+	if w.fewPlaces {
 		late = 0
 	}
 	again := 15 * time.Second

@@ -62,8 +62,8 @@ type world struct {
 
 	quickest, slowest time.Duration // latencies
 
-	crowded bool // a job's items wait for each other
-	brief   bool // runs take next to no time
+	fewPlaces bool // a job's items wait for each other
+	brief     bool // runs take next to no time
 
 	jobs    []*job
 	procs   []*process
@@ -132,7 +132,7 @@ func (w *world) newJob(i int) *job {
 	j.concurrency, j.most = 64, j.total
 	if chance(r, 3) {
 		j.concurrency = 1 + r.IntN(4)
-		w.crowded = true
+		w.fewPlaces = true
 	}
 	j.layout, _ = layout.New(namespace, j.name) // the name is sound
 	return j
@@ -462,20 +462,20 @@ func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 				// What went while nobody looked is not among those that are there.
 				for _, at := range slices.Sorted(maps.Keys(seen)) {
 					if path.Dir(at) == e.Path && !present[at] {
-						w.saw(seen, p.job, p.node, 0, registry.Node{Path: at})
+						w.onNode(seen, p.job, p.node, 0, registry.Node{Path: at})
 					}
 				}
 			case e.Synced:
 			default:
 				present[e.Node.Path] = true
-				w.saw(seen, p.job, p.node, p.item, e.Node)
+				w.onNode(seen, p.job, p.node, p.item, e.Node)
 			}
 		}
 	}
 }
 
-// saw tells of a node that is not as it was seen before.
-func (w *world) saw(seen map[string]registry.Node, j *job, kind history.Node, item int, n registry.Node) {
+// onNode tells of a node that is not as it was seen before.
+func (w *world) onNode(seen map[string]registry.Node, j *job, kind history.Node, item int, n registry.Node) {
 	before := seen[n.Path]
 	seen[n.Path] = n
 	shown := kind == history.Life || kind == history.Running

@@ -315,7 +315,7 @@ func (c *checker) judgeChanges(j *job) {
 			continue
 		}
 		limit := later(r.At, c.rules.Changed)
-		if limit > c.last || !c.calm(r.At, limit) || c.mourning(j, r.At, limit) || i+1 < len(j.config) && j.config[i+1].At <= limit {
+		if limit > c.last || !c.calm(r.At, limit) || c.lingering(j, r.At, limit) || i+1 < len(j.config) && j.config[i+1].At <= limit {
 			continue
 		}
 		c.report.Tally.Judged[Changed]++

@@ -164,7 +164,7 @@ func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 		return
 	}
 	late := min(r.Wall.Sub(r.Due), r.At-free)
-	if !c.calm(r.At-max(late, 0), r.At) || c.mourning(j, r.At-max(late, 0), r.At) || c.changing(j, r.At) {
+	if !c.calm(r.At-max(late, 0), r.At) || c.lingering(j, r.At-max(late, 0), r.At) || c.changing(j, r.At) {
 		return
 	}
 	if whole := r.Wall.Sub(r.Due); c.rules.Missed > 0 && j.policy() == c.rules.Unmissed && whole > c.rules.Missed && !j.unmonitored {
@@ -177,9 +177,9 @@ func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 	}
 }
 
-// mourning reports whether a killed process's life still stood in a stretch, or its items
+// lingering reports whether a killed process's life still stood in a stretch, or its items
 // were just being made up.
-func (c *checker) mourning(j *job, from, to time.Duration) bool {
+func (c *checker) lingering(j *job, from, to time.Duration) bool {
 	return slices.ContainsFunc(j.lives, func(l *life) bool {
 		crashed := c.process(l.who).crashed
 		over := l.gone
@@ -211,7 +211,7 @@ func (c *checker) judgeDelay(j *job) {
 		}
 	}
 	judge := func(item int, from, to time.Duration) {
-		if to > end || !c.calm(from, to) || c.mourning(j, from, to) || c.changing(j, to) || c.changing(j, from) {
+		if to > end || !c.calm(from, to) || c.lingering(j, from, to) || c.changing(j, to) || c.changing(j, from) {
 			return
 		}
 		c.report.Tally.Judged[Coverage]++

@@ -52,8 +52,8 @@ func TestPlanted(t *testing.T) {
 	source("strategy", "strategy", module+"/registry")
 	source("registry/memory", "memory", module+"/registry")
 	source("registry/etcd", "etcd", module+"/registry", module+"/registry/memory")
-	source("core/internal/lane", "lane", module+"/registry/memory")
-	source("core", "core", module+"/registry", module+"/core/internal/lane")
+	source("core/internal/workqueue", "workqueue", module+"/registry/memory")
+	source("core", "core", module+"/registry", module+"/core/internal/workqueue")
 	source("examples/hello", "main", module+"/core", module+"/registry/memory")
 	source("cmd/elasticron", "main", module+"/core")
 	source("util", "util")
@@ -64,8 +64,8 @@ func TestPlanted(t *testing.T) {
 	require.NoError(t, err)
 	want := []string{
 		"core reaches registry/memory",
-		"core/internal/lane imports registry/memory",
-		"core/internal/lane reaches registry/memory",
+		"core/internal/workqueue imports registry/memory",
+		"core/internal/workqueue reaches registry/memory",
 		"registry/etcd imports registry/memory",
 		"strategy imports registry",
 		"util has no rule: add it to the table",

@@ -81,7 +81,7 @@ var commitCases = []testCase{
 		rule: "of several reasons ErrNotFound comes first, then ErrVersion, then ErrNotEmpty"},
 }
 
-func allApplied(t *trial) {
+func allApplied(t *caseRun) {
 	t.create(t.s, t.path("check"), "c")
 	t.create(t.s, t.path("set"), "old")
 	t.create(t.s, t.path("delete"), "d")
@@ -97,7 +97,7 @@ func allApplied(t *trial) {
 	}
 }
 
-func noneApplied(t *trial) {
+func noneApplied(t *caseRun) {
 	set, del := t.create(t.s, t.path("set"), "old"), t.create(t.s, t.path("delete"), "d")
 	good := []registry.Op{
 		registry.Create(t.path("create"), nil), registry.CreateEphemeral(t.path("ephemeral"), nil),
@@ -116,7 +116,7 @@ func noneApplied(t *trial) {
 
 // badOps are operations that fail in every way there is, on the nodes that
 // prepareBad makes.
-func (t *trial) badOps() []struct {
+func (t *caseRun) badOps() []struct {
 	op  registry.Op
 	err error
 } {
@@ -144,13 +144,13 @@ func (t *trial) badOps() []struct {
 	}
 }
 
-func failureIndexFirst(t *trial) {
+func failureIndexFirst(t *caseRun) {
 	for _, bad := range t.badOps() {
 		t.refused(t.s, 0, bad.err, bad.op, registry.Create(t.path("x"), nil), registry.Create(t.path("y"), nil))
 	}
 }
 
-func failureIndexMiddle(t *trial) {
+func failureIndexMiddle(t *caseRun) {
 	for i, bad := range t.badOps() {
 		at := i % 4
 		ops := []registry.Op{
@@ -162,7 +162,7 @@ func failureIndexMiddle(t *trial) {
 	}
 }
 
-func failureIndexTwoBad(t *trial) {
+func failureIndexTwoBad(t *caseRun) {
 	bad := t.badOps()
 	for i := range bad {
 		for j := range bad {
@@ -174,7 +174,7 @@ func failureIndexTwoBad(t *trial) {
 	}
 }
 
-func errorIsTyped(t *trial) {
+func errorIsTyped(t *caseRun) {
 	reasons := []error{
 		registry.ErrNotFound, registry.ErrExists, registry.ErrVersion, registry.ErrNotEmpty, registry.ErrNoParent, registry.ErrEphemeralParent,
 		registry.ErrInvalid, registry.ErrUnavailable, registry.ErrUncertain, registry.ErrSessionLost, registry.ErrDenied,

@@ -8,20 +8,20 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func checkExists(t *trial) {
+func checkExists(t *caseRun) {
 	n := t.create(t.s, t.path("a"), "x")
 	t.commit(t.s, registry.Check(n.Path, registry.AnyVersion), registry.Create(t.path("b"), nil))
 	t.present(t.s, t.path("b"))
 	t.unchanged(t.s, n)
 }
 
-func checkMissing(t *trial) {
+func checkMissing(t *caseRun) {
 	t.refused(t.s, 0, registry.ErrNotFound, registry.Check(t.path("a"), registry.AnyVersion), registry.Create(t.path("b"), nil))
 	t.refused(t.s, 1, registry.ErrNotFound, registry.Create(t.path("b"), nil), registry.Check(t.path("a"), 0))
 	t.absent(t.s, t.path("a"), t.path("b"))
 }
 
-func checkVersion(t *trial) {
+func checkVersion(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	t.commit(t.s, registry.Set(t.path("a"), nil, 0))
 	was := t.present(t.s, t.path("a"))
@@ -33,7 +33,7 @@ func checkVersion(t *trial) {
 	t.absent(t.s, t.path("c"))
 }
 
-func checkOnly(t *trial) {
+func checkOnly(t *caseRun) {
 	a, b := t.create(t.s, t.path("a"), ""), t.create(t.s, t.path("b"), "")
 	t.commit(t.s, registry.Check(a.Path, 0), registry.Check(b.Path, registry.AnyVersion))
 	t.refused(t.s, 1, registry.ErrVersion, registry.Check(a.Path, 0), registry.Check(b.Path, 1))
@@ -42,7 +42,7 @@ func checkOnly(t *trial) {
 	t.unchanged(t.s, b)
 }
 
-func createParentAndChild(t *trial) {
+func createParentAndChild(t *caseRun) {
 	t.commit(t.s, registry.Create(t.path("a"), nil), registry.Create(t.path("a/b"), nil),
 		registry.CreateEphemeral(t.path("a/b/c"), []byte("x")))
 	if n := t.present(t.s, t.path("a/b/c")); string(n.Value) != "x" || !n.Ephemeral {
@@ -51,7 +51,7 @@ func createParentAndChild(t *trial) {
 	t.hasChildren(t.s, t.path("a"), "b")
 }
 
-func deleteChildAndParent(t *trial) {
+func deleteChildAndParent(t *caseRun) {
 	for _, p := range []string{"a", "a/b", "a/b/c", "a/d"} {
 		t.create(t.s, t.path(p), "")
 	}
@@ -61,7 +61,7 @@ func deleteChildAndParent(t *trial) {
 	t.hasChildren(t.s, t.dir)
 }
 
-func orderMatters(t *trial) {
+func orderMatters(t *caseRun) {
 	t.refused(t.s, 0, registry.ErrNoParent, registry.Create(t.path("a/b"), nil), registry.Create(t.path("a"), nil))
 	t.absent(t.s, t.path("a"), t.path("a/b"))
 	p, c := t.create(t.s, t.path("p"), ""), t.create(t.s, t.path("p/c"), "")
@@ -74,7 +74,7 @@ func orderMatters(t *trial) {
 	t.absent(t.s, t.path("empty/new"))
 }
 
-func orderOfKinds(t *trial) {
+func orderOfKinds(t *caseRun) {
 	t.refused(t.s, 1, registry.ErrEphemeralParent,
 		registry.CreateEphemeral(t.path("e"), nil), registry.Create(t.path("e/c"), nil))
 	p := t.create(t.s, t.path("p"), "")
@@ -86,7 +86,7 @@ func orderOfKinds(t *trial) {
 	t.hasChildren(t.s, p.Path, "c", "d")
 }
 
-func duplicatePath(t *trial) {
+func duplicatePath(t *caseRun) {
 	n := t.create(t.s, t.path("a"), "")
 	for _, ops := range [][]registry.Op{
 		{registry.Create(t.path("b"), nil), registry.Create(t.path("b"), nil)},
@@ -102,12 +102,12 @@ func duplicatePath(t *trial) {
 	t.absent(t.s, t.path("b"))
 }
 
-func emptyCommit(t *trial) {
+func emptyCommit(t *caseRun) {
 	rev, err := t.s.Commit(t.ctx)
 	t.isInvalid(fmt.Sprintf("commit() at revision %d", rev), err)
 }
 
-func invalidOp(t *trial) {
+func invalidOp(t *caseRun) {
 	n := t.create(t.s, t.path("a"), "")
 	for _, op := range []registry.Op{
 		{}, {Path: n.Path}, {Kind: 99, Path: n.Path}, {Kind: registry.OpDelete + 1, Path: n.Path},
@@ -120,7 +120,7 @@ func invalidOp(t *trial) {
 	t.absent(t.s, t.path("b"))
 }
 
-func commitOnLost(t *trial) {
+func commitOnLost(t *caseRun) {
 	other := t.open()
 	if err := t.s.Close(t.ctx); err != nil {
 		t.fatalf("Close: %v", err)
@@ -133,7 +133,7 @@ func commitOnLost(t *trial) {
 	t.absent(other, t.path("a"), t.path("b"))
 }
 
-func contextCancelled(t *trial) {
+func contextCancelled(t *caseRun) {
 	cancelled, cancel := context.WithCancel(t.ctx)
 	cancel()
 	late, cancelLate := context.WithTimeout(t.ctx, -1)

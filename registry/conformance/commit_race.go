@@ -11,7 +11,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func casOneWinner(t *trial) {
+func casOneWinner(t *caseRun) {
 	const writers = 64
 	t.create(t.s, t.path("set"), "")
 	sessions := []registry.Session{t.s, t.open(), t.open(), t.open()}
@@ -36,7 +36,7 @@ func casOneWinner(t *trial) {
 }
 
 // eachItsOwn has an adapter that lets commits share a request take them apart again.
-func eachItsOwn(t *trial) {
+func eachItsOwn(t *caseRun) {
 	const callers, rounds = 96, 4
 	for i := range callers {
 		t.create(t.s, t.path(fmt.Sprint(i)), "")
@@ -79,7 +79,7 @@ func eachItsOwn(t *trial) {
 }
 
 // counts adds one when the commit succeeds and accepts no error but want.
-func (t *trial) counts(n *atomic.Int32, want error, s registry.Session, op registry.Op) {
+func (t *caseRun) counts(n *atomic.Int32, want error, s registry.Session, op registry.Op) {
 	switch _, err := s.Commit(t.ctx, op); {
 	case err == nil:
 		n.Add(1)
@@ -88,7 +88,7 @@ func (t *trial) counts(n *atomic.Int32, want error, s registry.Session, op regis
 	}
 }
 
-func counterNoLostUpdate(t *trial) {
+func counterNoLostUpdate(t *caseRun) {
 	const writers, each = 8, 25
 	path := t.path("counter")
 	t.create(t.s, path, "")
@@ -129,7 +129,7 @@ func increment(ctx context.Context, s registry.Session, path string) (bool, erro
 	return err == nil, err
 }
 
-func revisionsIncrease(t *trial) {
+func revisionsIncrease(t *caseRun) {
 	sessions := []registry.Session{t.s, t.open(), t.open()}
 	for i := range sessions {
 		t.create(t.s, t.path(fmt.Sprint(i)), "")

@@ -7,8 +7,8 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// each makes n operations on the nodes 0…n-1 of the trial.
-func (t *trial) each(n int, op func(path string) registry.Op) []registry.Op {
+// each makes n operations on the nodes 0…n-1 of the run.
+func (t *caseRun) each(n int, op func(path string) registry.Op) []registry.Op {
 	ops := make([]registry.Op, n)
 	for i := range ops {
 		ops[i] = op(t.path(fmt.Sprintf("%05d", i)))
@@ -16,7 +16,7 @@ func (t *trial) each(n int, op func(path string) registry.Op) []registry.Op {
 	return ops
 }
 
-func maxOps(t *trial) {
+func maxOps(t *caseRun) {
 	n := t.s.Limits().MaxOps
 	if least := registry.PortableLimits().MaxOps; n < least {
 		t.fatalf("Limits().MaxOps is %d; portable is %d", n, least)
@@ -34,7 +34,7 @@ func maxOps(t *trial) {
 
 // portableOps needs the most of what a service spends on an operation: version
 // and strict-tree checks under 40 parents.
-func portableOps(t *trial) {
+func portableOps(t *caseRun) {
 	n := registry.PortableLimits().MaxOps
 	t.commit(t.s, t.each(n, func(p string) registry.Op { return registry.Create(p, nil) })...)
 	below := func(name string, op func(string) registry.Op) []registry.Op {
@@ -53,7 +53,7 @@ func portableOps(t *trial) {
 }
 
 // filled returns creates whose paths and values take exactly size bytes.
-func (t *trial) filled(size int) []registry.Op {
+func (t *caseRun) filled(size int) []registry.Op {
 	most := t.s.Limits().MaxValue
 	var ops []registry.Op
 	for i := 0; size > 0; i++ {
@@ -68,7 +68,7 @@ func (t *trial) filled(size int) []registry.Op {
 	return ops
 }
 
-func (t *trial) readBack(ops []registry.Op) {
+func (t *caseRun) readBack(ops []registry.Op) {
 	for _, op := range ops {
 		if n := t.present(t.s, op.Path); !bytes.Equal(n.Value, op.Value) {
 			t.fatalf("%s: %d bytes were written, other %d came back", op.Path, len(op.Value), len(n.Value))
@@ -76,20 +76,20 @@ func (t *trial) readBack(ops []registry.Op) {
 	}
 }
 
-func portableBytes(t *trial) {
+func portableBytes(t *caseRun) {
 	ops := t.filled(registry.PortableLimits().MaxBytes)
 	t.commit(t.s, ops...)
 	t.readBack(ops)
 }
 
-func overMaxOps(t *trial) {
+func overMaxOps(t *caseRun) {
 	n := t.s.Limits().MaxOps + 1
 	_, err := t.s.Commit(t.ctx, t.each(n, func(p string) registry.Op { return registry.Create(p, nil) })...)
 	t.isInvalid(fmt.Sprintf("commit of %d operations, MaxOps is %d", n, n-1), err)
 	t.hasChildren(t.s, t.dir)
 }
 
-func overBytes(t *trial) {
+func overBytes(t *caseRun) {
 	limits := t.s.Limits()
 	if least := registry.PortableLimits().MaxBytes; limits.MaxBytes < least {
 		t.fatalf("Limits().MaxBytes is %d; portable is %d", limits.MaxBytes, least)
@@ -110,7 +110,7 @@ func overBytes(t *trial) {
 	t.absent(t.s, over[0].Path, last.Path)
 }
 
-func sameRevision(t *trial) {
+func sameRevision(t *caseRun) {
 	t.create(t.s, t.path("set"), "")
 	t.commit(t.s, registry.Create(t.path("a"), nil), registry.Set(t.path("set"), []byte("x"), 0),
 		registry.CreateEphemeral(t.path("b"), nil), registry.Create(t.path("a/c"), nil))
@@ -125,7 +125,7 @@ func sameRevision(t *trial) {
 	}
 }
 
-func revisionIsModified(t *trial) {
+func revisionIsModified(t *caseRun) {
 	t.create(t.s, t.path("set"), "")
 	for i := range 3 {
 		name := fmt.Sprint("a", i)
@@ -143,7 +143,7 @@ func revisionIsModified(t *trial) {
 	}
 }
 
-func ephemeralInCommit(t *trial) {
+func ephemeralInCommit(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	t.commit(t.s, registry.Check(t.dir, registry.AnyVersion), registry.CreateEphemeral(t.path("e"), []byte("x")), registry.Set(t.path("a"), nil, 0))
 	if n := t.present(t.s, t.path("e")); !n.Ephemeral || !n.Owned || string(n.Value) != "x" {
@@ -155,7 +155,7 @@ func ephemeralInCommit(t *trial) {
 	t.absent(t.s, t.path("e"))
 }
 
-func ephemeralMixed(t *trial) {
+func ephemeralMixed(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.Create(t.path("p1"), nil), registry.CreateEphemeral(t.path("e1"), nil),
 		registry.Create(t.path("p2"), nil), registry.CreateEphemeral(t.path("p2/e2"), nil))
@@ -173,7 +173,7 @@ func ephemeralMixed(t *trial) {
 	t.present(t.s, t.path("p2"))
 }
 
-func setKeepsEphemeral(t *trial) {
+func setKeepsEphemeral(t *caseRun) {
 	owner := t.open()
 	paths := []string{t.path("own"), t.path("other"), t.path("any")}
 	for _, p := range paths {

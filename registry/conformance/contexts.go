@@ -12,7 +12,7 @@ import (
 const contextDoc = "package doc, Guarantees: a context bounds the call"
 
 // ended returns contexts that have ended, with what they say.
-func (t *trial) ended() map[error]context.Context {
+func (t *caseRun) ended() map[error]context.Context {
 	cancelled, cancel := context.WithCancel(t.ctx)
 	cancel()
 	late, cancel := context.WithTimeout(t.ctx, -1)
@@ -21,7 +21,7 @@ func (t *trial) ended() map[error]context.Context {
 }
 
 // brief calls with a context that ends right after the return, as with a deferred cancel.
-func brief[T any](t *trial, what string, call func(context.Context) (T, error)) T {
+func brief[T any](t *caseRun, what string, call func(context.Context) (T, error)) T {
 	ctx, cancel := context.WithTimeout(t.ctx, t.left())
 	defer cancel()
 	got, err := call(ctx)
@@ -32,7 +32,7 @@ func brief[T any](t *trial, what string, call func(context.Context) (T, error)) 
 	return got
 }
 
-func contextsEndAfterReturn(t *trial) {
+func contextsEndAfterReturn(t *caseRun) {
 	reg := t.registry()
 	s := brief(t, "Open", reg.Open)
 	w := brief(t, "Watch", s.Watch)
@@ -71,7 +71,7 @@ func contextsEndAfterReturn(t *trial) {
 	}
 }
 
-func endedContextEveryMethod(t *trial) {
+func endedContextEveryMethod(t *caseRun) {
 	reg := t.registry()
 	s := t.openOn(reg)
 	w := t.watch(s)
@@ -99,7 +99,7 @@ func endedContextEveryMethod(t *trial) {
 }
 
 // calls are all calls of a session that take a context and fail when it has ended.
-func (t *trial) calls(ctx context.Context, s registry.Session) map[string]func() error {
+func (t *caseRun) calls(ctx context.Context, s registry.Session) map[string]func() error {
 	return map[string]func() error{
 		"Get":      func() error { _, err := s.Get(ctx, t.dir); return err },
 		"Children": func() error { _, err := s.Children(ctx, t.dir); return err },
@@ -111,7 +111,7 @@ func (t *trial) calls(ctx context.Context, s registry.Session) map[string]func()
 	}
 }
 
-func closeEnded(t *trial) {
+func closeEnded(t *caseRun) {
 	bound := t.h.SessionTimeout()/4 + t.h.SessionTimeout()/4 // as promised, and a busy machine
 	for want, ctx := range t.ended() {
 		owner, path := t.open(), t.path(want.Error()[:16])
@@ -143,7 +143,7 @@ func closeEnded(t *trial) {
 	}
 }
 
-func releaseEnded(t *trial) {
+func releaseEnded(t *caseRun) {
 	dir, holder := t.path("lock"), t.open()
 	for _, ctx := range t.ended() {
 		l := t.lock(holder, dir)
@@ -167,7 +167,7 @@ func releaseEnded(t *trial) {
 	t.alive(holder)
 }
 
-func lockCutOff(t *trial) {
+func lockCutOff(t *caseRun) {
 	for name, cut := range map[string]func(registry.Session) (func(), error){
 		"Refuse":              t.h.Faults().Refuse,
 		"Blackhole both ways": func(s registry.Session) (func(), error) { return t.h.Faults().Blackhole(s, Both) },
@@ -212,7 +212,7 @@ func lockCutOff(t *trial) {
 }
 
 // closeRaces closes a session whose calls are under way and get no answer.
-func closeRaces(t *trial) {
+func closeRaces(t *caseRun) {
 	s := t.open()
 	w := t.watch(s)
 	l := t.lock(t.s, t.path("held"))
@@ -256,7 +256,7 @@ func closeRaces(t *trial) {
 	t.queue(t.path("held"), 0)
 }
 
-func registryCloseCutOff(t *trial) {
+func registryCloseCutOff(t *caseRun) {
 	reg := t.registry()
 	s := t.openOn(reg)
 	t.commit(s, registry.CreateEphemeral(t.path("a"), nil))
@@ -278,7 +278,7 @@ func registryCloseCutOff(t *trial) {
 }
 
 // sessionsAreApart harms one of two sessions of one registry in each way.
-func sessionsAreApart(t *trial) {
+func sessionsAreApart(t *caseRun) {
 	harms := map[string]func(registry.Session){
 		"Expire": func(s registry.Session) { t.must("Expire", t.h.Faults().Expire(s)); t.lostSoon(s) },
 		"Close":  t.mustClose,
@@ -316,7 +316,7 @@ func sessionsAreApart(t *trial) {
 	}
 }
 
-func watchersAreApart(t *trial) {
+func watchersAreApart(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	first, second, third := t.syncedOn(t.s, t.dir, registry.Children), t.syncedOn(t.s, t.dir, registry.Children), t.syncedOn(t.s, t.dir, registry.Children)
 	second.add(t.path("a"), registry.Self)
@@ -339,7 +339,7 @@ func watchersAreApart(t *trial) {
 	t.alive(t.s)
 }
 
-func watchWhileCutOff(t *trial) {
+func watchWhileCutOff(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	s := t.open()
 	f, other := t.syncedOn(s, t.dir, registry.Children), t.syncedOn(s, t.dir, registry.Children)

@@ -28,7 +28,7 @@ type view struct {
 // A follower consumes a Watcher and holds each event against the rules that
 // every watch keeps. What it saw can be asked for at any time.
 type follower struct {
-	t *trial
+	t *caseRun
 	w registry.Watcher
 
 	mu    sync.Mutex
@@ -38,7 +38,7 @@ type follower struct {
 }
 
 // follow starts a follower; it is joined when the case ends.
-func (t *trial) follow(s registry.Session) *follower {
+func (t *caseRun) follow(s registry.Session) *follower {
 	f := &follower{t: t, w: t.watch(s), views: map[target]*view{}}
 	ctx, cancel := context.WithCancel(t.ctx)
 	var wg sync.WaitGroup
@@ -52,7 +52,7 @@ func (t *trial) follow(s registry.Session) *follower {
 }
 
 // watch returns a watcher that is closed when the case ends.
-func (t *trial) watch(s registry.Session) registry.Watcher {
+func (t *caseRun) watch(s registry.Session) registry.Watcher {
 	w, err := s.Watch(t.ctx)
 	if err != nil {
 		t.fatalf("Watch: %v", err)

@@ -29,20 +29,20 @@ var listCases = []testCase{
 		rule: "each node is consistent in itself, however fast others write"},
 }
 
-func (t *trial) hasChildren(s registry.Session, path string, want ...string) {
+func (t *caseRun) hasChildren(s registry.Session, path string, want ...string) {
 	if got := t.children(s, path); !slices.Equal(got, want) {
 		t.fatalf("children of %s are %q; want %q", path, got, want)
 	}
 }
 
-func childrenEmpty(t *trial) {
+func childrenEmpty(t *caseRun) {
 	t.hasChildren(t.s, t.dir)
 	t.commit(t.s, registry.CreateEphemeral(t.path("e"), nil))
 	t.hasChildren(t.s, t.path("e"))
 	t.hasChildren(t.s, t.dir, "e")
 }
 
-func childrenSorted(t *trial) {
+func childrenSorted(t *caseRun) {
 	want := []string{"!", "-", "0", "10", "9", "A", "Z", "_", "a", "a-", "a.b", "ab", "b", "z", "ä", "Ω", "日"}
 	for _, i := range []int{5, 0, 16, 9, 3, 12, 1, 14, 7, 10, 2, 15, 4, 11, 6, 13, 8} {
 		t.create(t.s, t.path(want[i]), "")
@@ -50,7 +50,7 @@ func childrenSorted(t *trial) {
 	t.hasChildren(t.s, t.dir, want...)
 }
 
-func childrenOneLevel(t *trial) {
+func childrenOneLevel(t *caseRun) {
 	for _, p := range []string{"a", "a/b", "a/b/c", "a/b/c/d", "e"} {
 		t.create(t.s, t.path(p), "")
 	}
@@ -60,7 +60,7 @@ func childrenOneLevel(t *trial) {
 	t.hasChildren(t.s, t.path("a/b/c/d"))
 }
 
-func childrenPrefixSibling(t *trial) {
+func childrenPrefixSibling(t *caseRun) {
 	for _, p := range []string{"a", "ab", "a-", "a/x", "ab/y", "a-/z"} {
 		t.create(t.s, t.path(p), "")
 	}
@@ -73,7 +73,7 @@ func childrenPrefixSibling(t *trial) {
 	t.hasChildren(t.s, t.path("ab"), "y")
 }
 
-func childrenMissing(t *trial) {
+func childrenMissing(t *caseRun) {
 	for _, p := range []string{t.path("none"), t.path("none/deeper")} {
 		names, err := t.s.Children(t.ctx, p)
 		t.step("Children(%s) = %q, %v", p, names, err)
@@ -81,7 +81,7 @@ func childrenMissing(t *trial) {
 	}
 }
 
-func childrenRoot(t *trial) {
+func childrenRoot(t *caseRun) {
 	names := t.children(t.s, "/")
 	if !slices.Contains(names, t.dir[1:]) {
 		t.fatalf("the %d children of / lack %q", len(names), t.dir[1:])
@@ -91,7 +91,7 @@ func childrenRoot(t *trial) {
 	}
 }
 
-func childrenFollowDeletes(t *trial) {
+func childrenFollowDeletes(t *caseRun) {
 	for i := range 20 {
 		a, b := fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i)
 		t.commit(t.s, registry.Create(t.path(a), nil), registry.CreateEphemeral(t.path(b), nil))
@@ -101,7 +101,7 @@ func childrenFollowDeletes(t *trial) {
 	}
 }
 
-func list10k(t *trial) {
+func list10k(t *caseRun) {
 	want := make([]string, 10_000)
 	paths := make([]string, len(want))
 	for i := range want {
@@ -121,7 +121,7 @@ func list10k(t *trial) {
 }
 
 // churnNoTornNode has a writer whose values name the version they stand at.
-func churnNoTornNode(t *trial) {
+func churnNoTornNode(t *caseRun) {
 	const nodes, rounds = 5, 60
 	writer := t.open()
 	paths := make([]string, nodes)

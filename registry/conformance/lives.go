@@ -12,7 +12,7 @@ import (
 )
 
 // ephemeralsGoTogether looks, from the moment at which one is gone, whether all are.
-func ephemeralsGoTogether(t *trial) {
+func ephemeralsGoTogether(t *caseRun) {
 	const count = 24
 	for _, end := range []string{"expired", "closed"} {
 		owner := t.open()
@@ -67,7 +67,7 @@ func ephemeralsGoTogether(t *trial) {
 }
 
 // namesAreFree lets others use the names of a dead session while that still acts.
-func namesAreFree(t *trial) {
+func namesAreFree(t *caseRun) {
 	reg := t.registry()
 	for _, end := range []string{"expired", "closed", "cut off"} {
 		owner, next, path := t.openOn(reg), t.open(), t.path(end[:3])
@@ -104,7 +104,7 @@ func namesAreFree(t *trial) {
 }
 
 // busyUser does to a session whatever a user may, for longer than its timeout.
-func busyUser(t *trial) {
+func busyUser(t *caseRun) {
 	holder, writer, s := t.open(), t.open(), t.open()
 	t.lock(holder, t.path("lock"))
 	t.create(writer, t.path("a"), "")
@@ -142,7 +142,7 @@ func busyUser(t *trial) {
 	t.drain(idle, func(e registry.Event) bool { return e.Synced })
 }
 
-func idsAreUnique(t *trial) {
+func idsAreUnique(t *caseRun) {
 	reg := t.registry()
 	seen := map[string]bool{t.s.ID(): true}
 	for i := range 12 {
@@ -157,7 +157,7 @@ func idsAreUnique(t *trial) {
 
 // deadlineSlowAnswers is DeadlineNeverAfterServerDeletion for a service whose answers
 // take a fifth of the timeout.
-func deadlineSlowAnswers(t *trial) {
+func deadlineSlowAnswers(t *caseRun) {
 	const sessions = 8
 	timeout := t.h.SessionTimeout()
 	var wg sync.WaitGroup
@@ -194,7 +194,7 @@ func deadlineSlowAnswers(t *trial) {
 }
 
 // slowAnswersLoseNothing: what is slow is not broken.
-func slowAnswersLoseNothing(t *trial) {
+func slowAnswersLoseNothing(t *caseRun) {
 	s := t.open()
 	f := t.syncedOn(s, t.dir, registry.Children)
 	slow, err := t.h.Faults().(*observedFaults).Delay(s, t.h.SessionTimeout()/10)
@@ -214,7 +214,7 @@ func slowAnswersLoseNothing(t *trial) {
 	t.present(s, t.path("a"))
 }
 
-func secondNamespace(t *trial) {
+func secondNamespace(t *caseRun) {
 	const name = "another/place"
 	reg := t.h.RegistryIn(t.ctx, t.recorder, name)
 	t.Cleanup(func() { _ = reg.Close() })
@@ -244,7 +244,7 @@ func secondNamespace(t *trial) {
 	}
 }
 
-func (t *trial) store(reg registry.Registry) registry.StoreCloser {
+func (t *caseRun) store(reg registry.Registry) registry.StoreCloser {
 	s, err := reg.OpenStore(t.ctx)
 	if err != nil {
 		t.fatalf("OpenStore: %v", err)
@@ -253,7 +253,7 @@ func (t *trial) store(reg registry.Registry) registry.StoreCloser {
 	return s
 }
 
-func storeOwnsNothing(t *trial) {
+func storeOwnsNothing(t *caseRun) {
 	st := t.store(t.registry())
 	for _, ops := range [][]registry.Op{
 		{registry.CreateEphemeral(t.path("e"), nil)},
@@ -300,7 +300,7 @@ func storeOwnsNothing(t *trial) {
 	}
 }
 
-func storeOutlives(t *trial) {
+func storeOutlives(t *caseRun) {
 	var ways sync.WaitGroup // side by side: each waits for a session to expire
 	for name, cut := range map[string]func(registry.Session) (func(), error){
 		"Blackhole both ways": func(s registry.Session) (func(), error) { return t.h.Faults().Blackhole(s, Both) },
@@ -311,7 +311,7 @@ func storeOutlives(t *trial) {
 	ways.Wait()
 }
 
-func (t *trial) storeOutlives(name, path string, cut func(registry.Session) (func(), error)) {
+func (t *caseRun) storeOutlives(name, path string, cut func(registry.Session) (func(), error)) {
 	reg := t.registry()
 	marker, st := t.openOn(reg), t.store(reg)
 	if _, err := st.Commit(t.ctx, registry.Create(path, nil)); err != nil {
@@ -353,7 +353,7 @@ func (t *trial) storeOutlives(name, path string, cut func(registry.Session) (fun
 	}
 }
 
-func storeCloses(t *trial) {
+func storeCloses(t *caseRun) {
 	reg := t.registry()
 	other := t.openOn(reg)
 	byItself, byRegistry := t.store(reg), t.store(reg)

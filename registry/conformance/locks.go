@@ -80,7 +80,7 @@ var lockCases = []testCase{
 }
 
 // lock must succeed.
-func (t *trial) lock(s registry.Session, dir string) registry.Lock {
+func (t *caseRun) lock(s registry.Session, dir string) registry.Lock {
 	l, err := s.Lock(t.ctx, dir, []byte(s.ID()))
 	if err != nil {
 		t.fatalf("Lock(%s) by session %s: %v", dir, s.ID(), err)
@@ -89,7 +89,7 @@ func (t *trial) lock(s registry.Session, dir string) registry.Lock {
 	return l
 }
 
-func (t *trial) release(l registry.Lock) {
+func (t *caseRun) release(l registry.Lock) {
 	if err := l.Release(t.ctx); err != nil {
 		t.fatalf("Release of %s: %v", l.Path(), err)
 	}
@@ -101,7 +101,7 @@ func (t *trial) release(l registry.Lock) {
 	}
 }
 
-func (t *trial) held(l registry.Lock) {
+func (t *caseRun) held(l registry.Lock) {
 	select {
 	case <-l.Lost():
 		t.fatalf("the lock %s was lost", l.Path())
@@ -110,7 +110,7 @@ func (t *trial) held(l registry.Lock) {
 }
 
 // lostLock waits until l is lost.
-func (t *trial) lostLock(l registry.Lock) {
+func (t *caseRun) lostLock(l registry.Lock) {
 	select {
 	case <-l.Lost():
 	case <-t.ctx.Done():
@@ -118,7 +118,7 @@ func (t *trial) lostLock(l registry.Lock) {
 	}
 }
 
-func lockExclusive(t *trial) {
+func lockExclusive(t *caseRun) {
 	other, dir := t.open(), t.path("lock")
 	for i := range 3 {
 		first := t.lock(t.s, dir)
@@ -136,7 +136,7 @@ func lockExclusive(t *trial) {
 	}
 }
 
-func lockOneSession(t *trial) {
+func lockOneSession(t *caseRun) {
 	dir := t.path("lock")
 	first := t.lock(t.s, dir)
 	l, err := t.s.TryLock(t.ctx, dir, nil)
@@ -178,7 +178,7 @@ func lockOneSession(t *trial) {
 	wg.Wait()
 }
 
-func lockMakesDirectory(t *trial) {
+func lockMakesDirectory(t *caseRun) {
 	dir := t.path("no/such/dir")
 	first, err := t.s.Lock(t.ctx, dir, []byte("who I am"))
 	if err != nil {
@@ -200,7 +200,7 @@ func lockMakesDirectory(t *trial) {
 	}
 }
 
-func tryLock(t *trial) {
+func tryLock(t *caseRun) {
 	dir, other := t.path("lock"), t.open()
 	first, err := t.s.TryLock(t.ctx, dir, nil)
 	if err != nil {
@@ -229,7 +229,7 @@ func tryLock(t *trial) {
 	t.release(l)
 }
 
-func tokenIncreases(t *trial) {
+func tokenIncreases(t *caseRun) {
 	dir := t.path("lock")
 	sessions := []registry.Session{t.s, t.open(), t.open()}
 	var last registry.Revision
@@ -247,7 +247,7 @@ func tokenIncreases(t *trial) {
 	}
 }
 
-func tokenOverRestart(t *trial) {
+func tokenOverRestart(t *caseRun) {
 	dir := t.path("lock")
 	before := t.lock(t.s, dir)
 	t.release(before)

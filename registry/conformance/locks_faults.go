@@ -12,7 +12,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func uncertainJoin(t *trial) {
+func uncertainJoin(t *caseRun) {
 	for _, fate := range []Fate{AnswerLost, RequestLost} {
 		dir := t.path(fate.String())
 		t.create(t.s, dir, "") // so that the next commit is the one that joins
@@ -37,7 +37,7 @@ func uncertainJoin(t *trial) {
 	}
 }
 
-func waitSurvivesDrop(t *trial) {
+func waitSurvivesDrop(t *caseRun) {
 	dir := t.path("lock")
 	l := t.lock(t.s, dir)
 	first, second := t.wait(t.open(), dir, 2), t.wait(t.open(), dir, 3)
@@ -62,7 +62,7 @@ type tenure struct {
 
 // A contest is several contenders for one lock who harm themselves.
 type contest struct {
-	*trial
+	*caseRun
 	dir, record string
 
 	mu      sync.Mutex
@@ -70,9 +70,9 @@ type contest struct {
 	hits    map[string]int // by kind of fault
 }
 
-func contendersUnderFaults(t *trial) {
+func contendersUnderFaults(t *caseRun) {
 	const contenders, rounds = 5, 8
-	c := &contest{trial: t, dir: t.path("lock"), record: t.path("record"), hits: map[string]int{}}
+	c := &contest{caseRun: t, dir: t.path("lock"), record: t.path("record"), hits: map[string]int{}}
 	t.create(t.s, c.record, "0")
 	var wg sync.WaitGroup
 	for k := range contenders {

@@ -6,7 +6,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func guardPasses(t *trial) {
+func guardPasses(t *caseRun) {
 	l := t.lock(t.s, t.path("lock"))
 	t.commit(t.s, l.Guard(), registry.Create(t.path("a"), nil))
 	other := t.open()
@@ -15,7 +15,7 @@ func guardPasses(t *trial) {
 }
 
 // guardFails commits with the guard of a lock that is gone.
-func (t *trial) guardFails(l registry.Lock, sessions ...registry.Session) {
+func (t *caseRun) guardFails(l registry.Lock, sessions ...registry.Session) {
 	for _, s := range sessions {
 		t.refused(s, 0, registry.ErrNotFound, l.Guard(), registry.Create(t.path("guarded"), nil))
 		t.refused(s, 1, registry.ErrNotFound, registry.Create(t.path("guarded"), nil), l.Guard())
@@ -23,7 +23,7 @@ func (t *trial) guardFails(l registry.Lock, sessions ...registry.Session) {
 	}
 }
 
-func guardAfterRelease(t *trial) {
+func guardAfterRelease(t *caseRun) {
 	dir, other := t.path("lock"), t.open()
 	l := t.lock(t.s, dir)
 	t.release(l)
@@ -37,7 +37,7 @@ func guardAfterRelease(t *trial) {
 	t.commit(t.s, again.Guard(), registry.Create(t.path("a"), nil))
 }
 
-func guardAfterExpiry(t *trial) {
+func guardAfterExpiry(t *caseRun) {
 	dir, holder := t.path("lock"), t.open()
 	l := t.lock(holder, dir)
 	t.must("Expire the holder", t.h.Faults().Expire(holder))
@@ -50,7 +50,7 @@ func guardAfterExpiry(t *trial) {
 	t.commit(t.s, next.Guard(), registry.Create(t.path("a"), nil))
 }
 
-func lostOnExpire(t *trial) {
+func lostOnExpire(t *caseRun) {
 	holder := t.open()
 	l := t.lock(holder, t.path("lock"))
 	t.held(l)
@@ -61,7 +61,7 @@ func lostOnExpire(t *trial) {
 	}
 }
 
-func lostByDeadline(t *trial) {
+func lostByDeadline(t *caseRun) {
 	dir := t.path("lock")
 	t.punctual("Lost", func() time.Duration {
 		holder := t.open()
@@ -80,7 +80,7 @@ func lostByDeadline(t *trial) {
 	})
 }
 
-func lostOnDelete(t *trial) {
+func lostOnDelete(t *caseRun) {
 	dir, holder := t.path("lock"), t.open()
 	l := t.lock(holder, dir)
 	t.commit(t.s, registry.Delete(l.Path(), registry.AnyVersion))

@@ -8,7 +8,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func guardAfterSet(t *trial) {
+func guardAfterSet(t *caseRun) {
 	dir, other := t.path("lock"), t.open()
 	l := t.lock(t.s, dir)
 	token := l.Token()
@@ -27,7 +27,7 @@ func guardAfterSet(t *trial) {
 	t.guardFails(l, t.s)
 }
 
-func lostWhileCutOff(t *trial) {
+func lostWhileCutOff(t *caseRun) {
 	dir, holder := t.path("lock"), t.open()
 	l := t.lock(holder, dir)
 	t.cutOff(holder, func() { t.commit(t.s, registry.Delete(l.Path(), registry.AnyVersion)) })
@@ -42,7 +42,7 @@ func lostWhileCutOff(t *trial) {
 	t.held(next)
 }
 
-func waiterIsDeleted(t *trial) {
+func waiterIsDeleted(t *caseRun) {
 	dir := t.path("lock")
 	holder := t.lock(t.s, dir)
 	before := t.children(t.s, dir)
@@ -82,7 +82,7 @@ func waiterIsDeleted(t *trial) {
 	t.release(next)
 }
 
-func releaseOfDeleted(t *trial) {
+func releaseOfDeleted(t *caseRun) {
 	dir, other := t.path("lock"), t.open()
 	l := t.lock(t.s, dir)
 	t.commit(other, registry.Delete(l.Path(), registry.AnyVersion))
@@ -95,7 +95,7 @@ func releaseOfDeleted(t *trial) {
 	t.release(t.lock(other, dir))
 }
 
-func tryLockThoroughly(t *trial) {
+func tryLockThoroughly(t *caseRun) {
 	for _, fate := range []Fate{AnswerLost, RequestLost} {
 		dir := t.path(fate.String())
 		t.create(t.s, dir, "")

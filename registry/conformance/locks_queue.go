@@ -21,7 +21,7 @@ type waiter struct {
 }
 
 // wait starts Lock and returns once it stands in the queue: so many nodes are in dir.
-func (t *trial) wait(s registry.Session, dir string, queue int) *waiter {
+func (t *caseRun) wait(s registry.Session, dir string, queue int) *waiter {
 	ctx, cancel := context.WithCancel(t.ctx)
 	w := &waiter{s: s, done: make(chan struct{}), stop: cancel}
 	go func() {
@@ -35,7 +35,7 @@ func (t *trial) wait(s registry.Session, dir string, queue int) *waiter {
 }
 
 // queue waits until so many contenders are in dir.
-func (t *trial) queue(dir string, want int) {
+func (t *caseRun) queue(dir string, want int) {
 	t.eventually(fmt.Sprintf("%d nodes in the queue", want), func() string {
 		if t.s.Err() != nil {
 			t.fatalf("the session that looks on was lost: %v", t.s.Err())
@@ -49,7 +49,7 @@ func (t *trial) queue(dir string, want int) {
 }
 
 // gets waits until w has the lock.
-func (t *trial) gets(w *waiter) registry.Lock {
+func (t *caseRun) gets(w *waiter) registry.Lock {
 	select {
 	case <-w.done:
 	case <-t.ctx.Done():
@@ -62,7 +62,7 @@ func (t *trial) gets(w *waiter) registry.Lock {
 	return w.lock
 }
 
-func (t *trial) stillWaits(w *waiter) {
+func (t *caseRun) stillWaits(w *waiter) {
 	select {
 	case <-w.done:
 		t.fatalf("Lock of session %s returned %v while another holds it", w.s.ID(), w.err)
@@ -70,7 +70,7 @@ func (t *trial) stillWaits(w *waiter) {
 	}
 }
 
-func lockFair(t *trial) {
+func lockFair(t *caseRun) {
 	const contenders = 6
 	dir := t.path("lock")
 	holder := t.lock(t.s, dir)
@@ -93,7 +93,7 @@ func lockFair(t *trial) {
 	}
 }
 
-func cancelWaiting(t *trial) {
+func cancelWaiting(t *caseRun) {
 	dir, other := t.path("lock"), t.open()
 	l := t.lock(t.s, dir)
 	for _, s := range []registry.Session{other, t.s} {
@@ -110,7 +110,7 @@ func cancelWaiting(t *trial) {
 	t.gets(next)
 }
 
-func cancelCutOff(t *trial) {
+func cancelCutOff(t *caseRun) {
 	dir, other := t.path("lock"), t.open()
 	l := t.lock(t.s, dir)
 	w := t.wait(other, dir, 2)
@@ -132,7 +132,7 @@ func cancelCutOff(t *trial) {
 	t.held(l)
 }
 
-func waiterExpires(t *trial) {
+func waiterExpires(t *caseRun) {
 	dir := t.path("lock")
 	l := t.lock(t.s, dir)
 	dead := t.wait(t.open(), dir, 2)
@@ -146,7 +146,7 @@ func waiterExpires(t *trial) {
 	t.isError(dead.err, registry.ErrSessionLost)
 }
 
-func noPhantom(t *trial) {
+func noPhantom(t *caseRun) {
 	dir := t.path("lock")
 	l := t.lock(t.s, dir)
 	dead := t.wait(t.open(), dir, 2)
@@ -164,7 +164,7 @@ func noPhantom(t *trial) {
 	t.isError(dead.err, registry.ErrSessionLost)
 }
 
-func holderCloses(t *trial) {
+func holderCloses(t *caseRun) {
 	dir, holder := t.path("lock"), t.open()
 	l := t.lock(holder, dir)
 	w := t.wait(t.s, dir, 2)
@@ -174,7 +174,7 @@ func holderCloses(t *trial) {
 	t.guardFails(l, t.s)
 }
 
-func releaseTwice(t *trial) {
+func releaseTwice(t *caseRun) {
 	dir, other := t.path("lock"), t.open()
 	l := t.lock(t.s, dir)
 	t.release(l)
@@ -194,7 +194,7 @@ func releaseTwice(t *trial) {
 	t.commit(other, next.Guard(), registry.Create(t.path("a"), nil))
 }
 
-func releaseAfterTakeover(t *trial) {
+func releaseAfterTakeover(t *caseRun) {
 	dir, holder := t.path("lock"), t.open()
 	l := t.lock(holder, dir)
 	t.must("Expire the holder", t.h.Faults().Expire(holder))
@@ -212,7 +212,7 @@ func releaseAfterTakeover(t *trial) {
 // that moment too, but not those of most.
 // noHerd tells what a release wakes from a heartbeat's answer by time: on a machine that
 // is so slow that a heartbeat may have passed, it tries again.
-func noHerd(t *trial) {
+func noHerd(t *caseRun) {
 	const tries = 4
 	for n := range tries {
 		woken, behind, took := t.wokenByRelease(t.path("lock" + strconv.Itoa(n)))
@@ -228,7 +228,7 @@ func noHerd(t *trial) {
 
 // wokenByRelease releases a lock, and returns to how many of those behind the next in line
 // the service had something to tell until that one had it.
-func (t *trial) wokenByRelease(dir string) (woken, behind int, took time.Duration) {
+func (t *caseRun) wokenByRelease(dir string) (woken, behind int, took time.Duration) {
 	behind = 6
 	l := t.lock(t.s, dir)
 	first := t.wait(t.open(), dir, 2)

@@ -44,26 +44,26 @@ var modelCases = []testCase{
 // A plan is how sequences of steps are made, tried, and made simpler.
 type plan[S any] struct {
 	steps *rapid.Generator[[]S]
-	// sessions are what a try acts on, each on a client of its own. The trial's
+	// sessions are what a try acts on, each on a client of its own. The run's
 	// own, the first, comes on top.
 	sessions int
-	// try runs steps on a trial and a part of the tree of their own.
-	try func(t *trial, others []registry.Session, steps []S)
+	// try runs steps on a run and a part of the tree of their own.
+	try func(t *caseRun, others []registry.Session, steps []S)
 	// simpler returns variants of a step that do less; the first that still fails is taken.
 	simpler func(S) []S
 }
 
 // An exploration tries the sequences of a plan.
 type exploration[S any] struct {
-	*trial
+	*caseRun
 	plan   plan[S]
 	others []registry.Session
 	lost   int
 }
 
 // explore tries sequences until one fails, which it shrinks and reports.
-func explore[S any](t *trial, p plan[S]) {
-	e := &exploration[S]{trial: t, plan: p, others: make([]registry.Session, p.sessions)}
+func explore[S any](t *caseRun, p plan[S]) {
+	e := &exploration[S]{caseRun: t, plan: p, others: make([]registry.Session, p.sessions)}
 	end := time.Now().Add(min(sequenceTime, t.left()/2))
 	for nr := range sequences {
 		if nr >= fewSequences && time.Now().After(end) {
@@ -83,7 +83,7 @@ func explore[S any](t *trial, p plan[S]) {
 func (e *exploration[S]) run(steps []S) (failed bool, text string) {
 	for {
 		e.revive()
-		failed, text = e.inner(func(t *trial) { e.plan.try(t, e.others, steps) })
+		failed, text = e.inner(func(t *caseRun) { e.plan.try(t, e.others, steps) })
 		if !failed || !e.anyLost() || e.lost == lostSessions || isVoid(text) {
 			return failed, text
 		}
@@ -165,10 +165,10 @@ func reduce[S any](steps []S, simpler func(S) []S, fails func([]S) bool) {
 
 // inner runs a part of the case that may fail without the case: on the case's
 // session, below a path of its own.
-func (t *trial) inner(run func(*trial)) (failed bool, text string) {
+func (t *caseRun) inner(run func(*caseRun)) (failed bool, text string) {
 	t.inners++
 	rec := &recorder{TB: t.recorder}
-	in := &trial{recorder: rec, h: t.h, c: t.c, ctx: t.ctx, s: t.s, dir: fmt.Sprintf("%s/%d", t.dir, t.inners), trailMax: 80}
+	in := &caseRun{recorder: rec, h: t.h, c: t.c, ctx: t.ctx, s: t.s, dir: fmt.Sprintf("%s/%d", t.dir, t.inners), trailMax: 80}
 	protect(rec, func() {
 		in.settled("EnsurePath("+in.dir+")", func() error { return registry.EnsurePath(in.ctx, in.s, in.dir) })
 		run(in)

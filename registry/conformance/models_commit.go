@@ -130,7 +130,7 @@ func (s cells) commit(ops []cellOp) (next cells, failed int, class string) {
 	return next, 0, ""
 }
 
-func linearizableCommit(t *trial) {
+func linearizableCommit(t *caseRun) {
 	const clients, rounds = 4, 26
 	h := newHistory(t)
 	h.run(clients, rounds, func(c *actor) {
@@ -145,7 +145,7 @@ func linearizableCommit(t *trial) {
 	h.explained(cellsModel, kindsOf()...)
 }
 
-func (t *trial) cellPath(key int) string { return t.path(fmt.Sprint("key-", key)) }
+func (t *caseRun) cellPath(key int) string { return t.path(fmt.Sprint("key-", key)) }
 
 // readCells reads all nodes: each is of its own moment.
 func (c *actor) readCells() (seen [modelKeys]cell, ok bool) {

@@ -43,7 +43,7 @@ func (a act) String() string {
 
 // A history is what the clients of a case have done and seen.
 type history struct {
-	*trial
+	*caseRun
 	began time.Time
 
 	mu   sync.Mutex
@@ -51,8 +51,8 @@ type history struct {
 	hits map[string]int // by kind of fault
 }
 
-func newHistory(t *trial) *history {
-	return &history{trial: t, began: time.Now(), hits: map[string]int{}}
+func newHistory(t *caseRun) *history {
+	return &history{caseRun: t, began: time.Now(), hits: map[string]int{}}
 }
 
 func (h *history) now() time.Duration { return time.Since(h.began) }

@@ -74,7 +74,7 @@ type rivalry struct {
 	sessions map[int]registry.Session // of each client, the present one
 }
 
-func lockContenders(t *trial) {
+func lockContenders(t *caseRun) {
 	const clients, rounds = 4, 7
 	r := &rivalry{history: newHistory(t), dir: t.path("lock"), sessions: map[int]registry.Session{}}
 	t.create(t.s, r.dir, "")

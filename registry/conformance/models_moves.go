@@ -46,7 +46,7 @@ func (in intent) on(n registry.Node) registry.Op {
 }
 
 // opsOn makes operations of intents.
-func (t *trial) opsOn(store registry.Store, intents []intent) []registry.Op {
+func (t *caseRun) opsOn(store registry.Store, intents []intent) []registry.Op {
 	paths := make([]string, len(intents))
 	for i, in := range intents {
 		paths[i] = t.path(in.Path)

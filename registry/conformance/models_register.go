@@ -86,7 +86,7 @@ func (s register) set(c registerCall, a registerAnswer, known bool) (bool, regis
 	return a.modified > s.modified, register{c.value, s.version + 1, a.modified, false}
 }
 
-func linearizableRegister(t *trial) {
+func linearizableRegister(t *caseRun) {
 	const clients, rounds = 5, 26
 	h := newHistory(t)
 	paths := []string{t.path("a"), t.path("b"), t.path("c")}

@@ -11,12 +11,12 @@ import (
 	"github.com/elasticron/elasticron/registry/memory"
 )
 
-func rapidSequential(t *trial) {
+func rapidSequential(t *caseRun) {
 	hits := map[Fate]int{} // 0: drops
 	explore(t, plan[move]{
 		steps:   movesOf(),
 		simpler: simplerMove,
-		try: func(t *trial, _ []registry.Session, moves []move) {
+		try: func(t *caseRun, _ []registry.Session, moves []move) {
 			q := newSequential(t, hits)
 			for _, m := range moves {
 				q.move(m)
@@ -32,7 +32,7 @@ func rapidSequential(t *trial) {
 
 // sequential holds one session against a model of one.
 type sequential struct {
-	*trial
+	*caseRun
 	model   registry.Session
 	record  registry.Node         // what settles an uncertain commit
 	shaky   bool                  // a connection broke: any commit may be uncertain now
@@ -42,14 +42,14 @@ type sequential struct {
 	met     func() bool // of a fate that has not met a commit yet
 }
 
-func newSequential(t *trial, hits map[Fate]int) *sequential {
+func newSequential(t *caseRun, hits map[Fate]int) *sequential {
 	reg := memory.NewServer(memory.Config{SessionTimeout: time.Hour}).Registry("model")
 	t.Cleanup(func() { _ = reg.Close() })
 	model, err := reg.Open(t.ctx)
 	if err != nil {
 		t.fatalf("Open of the model: %v", err)
 	}
-	q := &sequential{trial: t, model: model, record: registry.Node{Path: t.path("record")}, matches: map[[2]int64]struct{}{}, hits: hits}
+	q := &sequential{caseRun: t, model: model, record: registry.Node{Path: t.path("record")}, matches: map[[2]int64]struct{}{}, hits: hits}
 	if err := registry.EnsurePath(t.ctx, model, q.record.Path); err != nil {
 		t.fatalf("EnsurePath of the model: %v", err)
 	}
@@ -58,7 +58,7 @@ func newSequential(t *trial, hits map[Fate]int) *sequential {
 }
 
 // settled repeats what is idempotent until no connection breaks it.
-func (t *trial) settled(what string, call func() error) {
+func (t *caseRun) settled(what string, call func() error) {
 	t.eventually(what, func() string {
 		err := call()
 		switch {

@@ -72,14 +72,14 @@ func calmer(s stir) []stir {
 	return all
 }
 
-func watchConverges(t *trial) {
+func watchConverges(t *caseRun) {
 	hits := map[stirKind]int{}
 	explore(t, plan[stir]{
 		steps:    stirsOf(),
 		simpler:  calmer,
 		sessions: 2,
-		try: func(t *trial, others []registry.Session, stirs []stir) {
-			a := &audience{trial: t, hits: hits}
+		try: func(t *caseRun, others []registry.Session, stirs []stir) {
+			a := &audience{caseRun: t, hits: hits}
 			for i := range watchers {
 				a.join(others[i/2])
 			}
@@ -94,9 +94,9 @@ func watchConverges(t *trial) {
 	}
 }
 
-// An audience is the watchers of one sequence. The writer is the trial's own session.
+// An audience is the watchers of one sequence. The writer is the run's own session.
 type audience struct {
-	*trial
+	*caseRun
 	sessions  []registry.Session
 	followers []*follower
 	targets   [][]target

@@ -86,7 +86,7 @@ var nodeCases = []testCase{
 		rule: "no Get, Children or watch fails for the size of what it reads"},
 }
 
-func createGet(t *trial) {
+func createGet(t *caseRun) {
 	before := t.create(t.s, t.path("before"), "")
 	t.commit(t.s, registry.Create(t.path("a"), []byte("value")))
 	n := t.present(t.s, t.path("a"))
@@ -104,20 +104,20 @@ func createGet(t *trial) {
 	}
 }
 
-func createExists(t *trial) {
+func createExists(t *caseRun) {
 	first := t.create(t.s, t.path("a"), "first")
 	t.refused(t.s, 0, registry.ErrExists, registry.Create(t.path("a"), []byte("second")))
 	t.refused(t.s, 0, registry.ErrExists, registry.CreateEphemeral(t.path("a"), []byte("second")))
 	t.unchanged(t.s, first)
 }
 
-func createNoParent(t *trial) {
+func createNoParent(t *caseRun) {
 	t.refused(t.s, 0, registry.ErrNoParent, registry.Create(t.path("a/b"), nil))
 	t.refused(t.s, 0, registry.ErrNoParent, registry.CreateEphemeral(t.path("a/b"), nil))
 	t.absent(t.s, t.path("a"), t.path("a/b"))
 }
 
-func createUnderEphemeral(t *trial) {
+func createUnderEphemeral(t *caseRun) {
 	other := t.open()
 	t.commit(t.s, registry.CreateEphemeral(t.path("mine"), nil))
 	t.commit(other, registry.CreateEphemeral(t.path("theirs"), nil))
@@ -129,7 +129,7 @@ func createUnderEphemeral(t *trial) {
 	}
 }
 
-func createRoot(t *trial) {
+func createRoot(t *caseRun) {
 	for _, op := range []registry.Op{
 		registry.Create("/", nil), registry.CreateEphemeral("/", nil), registry.Set("/", nil, registry.AnyVersion),
 		registry.Delete("/", registry.AnyVersion), registry.Check("/", registry.AnyVersion),
@@ -139,7 +139,7 @@ func createRoot(t *trial) {
 	}
 }
 
-func getMissing(t *trial) {
+func getMissing(t *caseRun) {
 	n := t.get(t.s, t.path("none"))
 	if n.Exists() || n.Version != 0 || n.Modified != 0 || len(n.Value) != 0 || n.Ephemeral || n.Owned {
 		t.fatalf("a missing node reads as %+v; want the zero Node but for Path", n)
@@ -147,13 +147,13 @@ func getMissing(t *trial) {
 	t.absent(t.s, t.path("none/below/nothing"))
 }
 
-func setMissing(t *trial) {
+func setMissing(t *caseRun) {
 	t.refused(t.s, 0, registry.ErrNotFound, registry.Set(t.path("a"), []byte("x"), registry.AnyVersion))
 	t.refused(t.s, 0, registry.ErrNotFound, registry.Set(t.path("a"), []byte("x"), 0))
 	t.absent(t.s, t.path("a"))
 }
 
-func setAnyVersion(t *trial) {
+func setAnyVersion(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	for i := 1; i <= 3; i++ {
 		t.commit(t.s, registry.Set(t.path("a"), fmt.Append(nil, i), registry.AnyVersion))
@@ -163,7 +163,7 @@ func setAnyVersion(t *trial) {
 	}
 }
 
-func setRightVersion(t *trial) {
+func setRightVersion(t *caseRun) {
 	n := t.create(t.s, t.path("a"), "0")
 	for _, value := range []string{"1", "2"} {
 		t.commit(t.s, registry.Set(n.Path, []byte(value), n.Version))
@@ -174,7 +174,7 @@ func setRightVersion(t *trial) {
 	}
 }
 
-func setWrongVersion(t *trial) {
+func setWrongVersion(t *caseRun) {
 	fresh := t.create(t.s, t.path("fresh"), "x")
 	t.refused(t.s, 0, registry.ErrVersion, registry.Set(fresh.Path, []byte("bad"), 1))
 	t.create(t.s, t.path("a"), "0")
@@ -188,7 +188,7 @@ func setWrongVersion(t *trial) {
 	t.unchanged(t.s, fresh)
 }
 
-func setVersionIncrements(t *trial) {
+func setVersionIncrements(t *caseRun) {
 	was := t.create(t.s, t.path("a"), "same")
 	for range 4 {
 		t.commit(t.s, registry.Set(was.Path, []byte("same"), registry.AnyVersion))
@@ -205,20 +205,20 @@ func setVersionIncrements(t *trial) {
 	}
 }
 
-func deleteMissing(t *trial) {
+func deleteMissing(t *caseRun) {
 	t.refused(t.s, 0, registry.ErrNotFound, registry.Delete(t.path("a"), registry.AnyVersion))
 	t.refused(t.s, 0, registry.ErrNotFound, registry.Delete(t.path("a"), 0))
 	t.refused(t.s, 0, registry.ErrNotFound, registry.Delete(t.path("no/parent"), registry.AnyVersion))
 }
 
-func deleteAnyVersion(t *trial) {
+func deleteAnyVersion(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	t.commit(t.s, registry.Set(t.path("a"), nil, 0))
 	t.commit(t.s, registry.Delete(t.path("a"), registry.AnyVersion))
 	t.absent(t.s, t.path("a"))
 }
 
-func deleteWrongVersion(t *trial) {
+func deleteWrongVersion(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	t.commit(t.s, registry.Set(t.path("a"), []byte("x"), 0))
 	was := t.present(t.s, t.path("a"))
@@ -230,7 +230,7 @@ func deleteWrongVersion(t *trial) {
 	t.absent(t.s, was.Path)
 }
 
-func deleteWithChildren(t *trial) {
+func deleteWithChildren(t *caseRun) {
 	for _, child := range []registry.Op{
 		registry.Create(t.path("p/persistent"), nil), registry.CreateEphemeral(t.path("e/ephemeral"), nil),
 	} {
@@ -247,7 +247,7 @@ func deleteWithChildren(t *trial) {
 	}
 }
 
-func recreateRestartsVersion(t *trial) {
+func recreateRestartsVersion(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	t.commit(t.s, registry.Set(t.path("a"), nil, 0))
 	t.commit(t.s, registry.Delete(t.path("a"), 1))
@@ -256,7 +256,7 @@ func recreateRestartsVersion(t *trial) {
 	}
 }
 
-func recreateNewCreated(t *trial) {
+func recreateNewCreated(t *caseRun) {
 	last := t.create(t.s, t.path("a"), "")
 	for range 3 {
 		t.commit(t.s, registry.Delete(t.path("a"), registry.AnyVersion))

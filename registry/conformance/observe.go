@@ -288,7 +288,7 @@ func (f *observedFaults) PauseServer() (func(), error) {
 	f.harmAll()
 	resume, err := f.Faults.PauseServer()
 	if err == nil {
-		f.o.count(kindPause, 1, 1) // the case proves it: trial.pause
+		f.o.count(kindPause, 1, 1) // the case proves it: caseRun.pause
 	}
 	return resume, err
 }

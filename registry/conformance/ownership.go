@@ -18,7 +18,7 @@ func scribble(b []byte) {
 }
 
 // callersKeep passes what it scribbles over as soon as the call has returned.
-func callersKeep(t *trial) {
+func callersKeep(t *caseRun) {
 	const right = "the right value"
 	send := func(s registry.Session, what string, fate Fate, ops ...registry.Op) error {
 		was := make([]registry.Op, len(ops))
@@ -91,7 +91,7 @@ func callersKeep(t *trial) {
 }
 
 // readersOwn scribbles over what it was given, and looks at what others were given.
-func readersOwn(t *trial) {
+func readersOwn(t *caseRun) {
 	const right = "the right value"
 	path := t.path("a")
 	t.create(t.s, path, right)
@@ -145,7 +145,7 @@ func readersOwn(t *trial) {
 }
 
 // both consumes w until both targets have told the state of the round.
-func (t *trial) both(w registry.Watcher, round int) []registry.Event {
+func (t *caseRun) both(w registry.Watcher, round int) []registry.Event {
 	var all []registry.Event
 	seen := map[registry.Scope]bool{}
 	for len(seen) < 2 {

@@ -40,7 +40,7 @@ type testCase struct {
 	rule  string // one sentence: what an adapter must do
 	place string // where the contract says so
 	needs needs
-	run   func(*trial)
+	run   func(*caseRun)
 }
 
 // A group shares one service.
@@ -182,7 +182,7 @@ func executeOn(tb testing.TB, h *observation, c testCase, limit, hung time.Durat
 	done := make(chan struct{})
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	t := &trial{recorder: rec, h: h, c: c, ctx: ctx}
+	t := &caseRun{recorder: rec, h: h, c: c, ctx: ctx}
 	go func() {
 		defer close(done)
 		protect(rec, func() {

@@ -28,8 +28,8 @@ var harnessCases = []testCase{
 		rule: "Delay makes answers come so much later"},
 }
 
-func proves(kinds ...string) func(*trial) {
-	return func(t *trial) {
+func proves(kinds ...string) func(*caseRun) {
+	return func(t *caseRun) {
 		for _, kind := range kinds {
 			if problem := t.h.proofs.of(t.ctx, t.h.Harness, kind); problem != "" {
 				t.void("the fault %s does not do what it says: %s", kind, problem)
@@ -38,13 +38,13 @@ func proves(kinds ...string) func(*trial) {
 	}
 }
 
-func provesPause(t *trial) {
+func provesPause(t *caseRun) {
 	resume := t.pause()
 	resume()
 	t.present(t.s, t.dir)
 }
 
-func provesRestart(t *trial) {
+func provesRestart(t *caseRun) {
 	t.must("RestartServer", t.h.Faults().RestartServer())
 	t.present(t.open(), t.dir)
 }
@@ -77,7 +77,7 @@ func lacks(h Harness) map[string]string {
 	return missing
 }
 
-func declares(t *trial) {
+func declares(t *caseRun) {
 	missing := lacks(t.h.Harness)
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		if missing[name] == "" {

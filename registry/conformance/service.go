@@ -8,7 +8,7 @@ import (
 )
 
 // pause stops the service and proves that it does not answer.
-func (t *trial) pause() (resume func()) {
+func (t *caseRun) pause() (resume func()) {
 	resume, err := t.h.Faults().PauseServer()
 	t.must("PauseServer", err)
 	t.Cleanup(resume)
@@ -20,7 +20,7 @@ func (t *trial) pause() (resume func()) {
 	return resume
 }
 
-func pauseShort(t *trial) {
+func pauseShort(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
 	was := t.latest(t.s, t.path("a"))
@@ -39,7 +39,7 @@ func pauseShort(t *trial) {
 	t.unchanged(t.s, was)
 }
 
-func pauseLong(t *trial) {
+func pauseLong(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
 	resume := t.pause()
@@ -54,7 +54,7 @@ func pauseLong(t *trial) {
 	t.isError(err, registry.ErrSessionLost)
 }
 
-func restartKeepsData(t *trial) {
+func restartKeepsData(t *caseRun) {
 	a := t.create(t.s, t.path("a"), "x")
 	rev := t.commit(t.s, registry.Set(a.Path, []byte("y"), 0))
 	a = t.present(t.s, a.Path)
@@ -74,7 +74,7 @@ func restartKeepsData(t *trial) {
 
 // outlived waits until s is lost, or has certainly outlived what happened at the
 // time since: its Deadline is a whole expiry later.
-func (t *trial) outlived(s registry.Session, since time.Time) bool {
+func (t *caseRun) outlived(s registry.Session, since time.Time) bool {
 	t.eventually("the session to be lost, or to have lived a timeout longer", func() string {
 		select {
 		case <-s.Done():
@@ -89,7 +89,7 @@ func (t *trial) outlived(s registry.Session, since time.Time) bool {
 	return s.Err() == nil
 }
 
-func restartSessionRule(t *trial) {
+func restartSessionRule(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
 	was := t.present(owner, t.path("a"))
@@ -106,7 +106,7 @@ func restartSessionRule(t *trial) {
 	t.goneSoon(reader, was.Path)
 }
 
-func loseLeader(t *trial) {
+func loseLeader(t *caseRun) {
 	owner := t.open()
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), []byte("x")))
@@ -126,7 +126,7 @@ func loseLeader(t *trial) {
 	f.becomes(t.path("b"), "")
 }
 
-func stalledEndpoint(t *trial) {
+func stalledEndpoint(t *caseRun) {
 	faults := &observedFaults{t.h, t.h.Harness.Faults()}
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))

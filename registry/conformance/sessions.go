@@ -102,7 +102,7 @@ var sessionCases = []testCase{
 		rule: "what the service refuses is ErrDenied, by read, operation and target, and nothing else is; without a refusal there is none"},
 }
 
-func twoSessions(t *trial) {
+func twoSessions(t *caseRun) {
 	reg := t.registry()
 	a, b, c := t.openOn(reg), t.openOn(reg), t.open()
 	ids := []string{t.s.ID(), a.ID(), b.ID(), c.ID()}
@@ -123,7 +123,7 @@ func twoSessions(t *trial) {
 	t.commit(b, registry.CreateEphemeral(t.path("again"), nil))
 }
 
-func (t *trial) mustClose(s registry.Session) {
+func (t *caseRun) mustClose(s registry.Session) {
 	if err := s.Close(t.ctx); err != nil {
 		t.fatalf("Close of session %s: %v", s.ID(), err)
 	}
@@ -135,7 +135,7 @@ func (t *trial) mustClose(s registry.Session) {
 	}
 }
 
-func ownedFlag(t *trial) {
+func ownedFlag(t *caseRun) {
 	reg := t.registry()
 	a, b := t.openOn(reg), t.openOn(reg)
 	t.commit(a, registry.CreateEphemeral(t.path("e"), nil), registry.Create(t.path("p"), nil))
@@ -152,13 +152,13 @@ func ownedFlag(t *trial) {
 }
 
 // proveHit ends a case whose fault has swallowed nothing.
-func (t *trial) proveHit(s registry.Session) {
+func (t *caseRun) proveHit(s registry.Session) {
 	if t.h.Faults().Hits(s) == 0 {
 		t.void("Faults.Hits is 0")
 	}
 }
 
-func openUnavailable(t *trial) {
+func openUnavailable(t *caseRun) {
 	reg := t.registry()
 	first := t.openOn(reg)
 	heal, err := t.h.Faults().Refuse(first)
@@ -182,13 +182,13 @@ func openUnavailable(t *trial) {
 	t.proveHit(first)
 }
 
-func namespaceNotEmpty(t *trial) {
+func namespaceNotEmpty(t *caseRun) {
 	if ns := t.registry().Namespace(); ns == "" || ns[0] == '/' || ns[len(ns)-1] == '/' {
 		t.fatalf("Namespace is %q", ns)
 	}
 }
 
-func aliveErrNil(t *trial) {
+func aliveErrNil(t *caseRun) {
 	for range 20 {
 		if err := t.s.Err(); err != nil {
 			t.fatalf("Err is %v", err)
@@ -203,7 +203,7 @@ func aliveErrNil(t *trial) {
 	}
 }
 
-func deadlineAdvances(t *trial) {
+func deadlineAdvances(t *caseRun) {
 	last := t.s.Deadline()
 	for range 3 {
 		was := last
@@ -223,7 +223,7 @@ func deadlineAdvances(t *trial) {
 	t.step("Deadline has advanced three times")
 }
 
-func expireRemoves(t *trial) {
+func expireRemoves(t *caseRun) {
 	owner, other := t.open(), t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil), registry.CreateEphemeral(t.path("b"), nil))
 	t.commit(other, registry.CreateEphemeral(t.path("c"), nil))
@@ -234,7 +234,7 @@ func expireRemoves(t *trial) {
 	t.alive(other)
 }
 
-func expireClosesDone(t *trial) {
+func expireClosesDone(t *caseRun) {
 	owner := t.open()
 	t.must("Expire", t.h.Faults().Expire(owner))
 	t.lostSoon(owner)
@@ -244,7 +244,7 @@ func expireClosesDone(t *trial) {
 	t.isError(owner.Err(), registry.ErrSessionLost)
 }
 
-func expireKeeps(t *trial) {
+func expireKeeps(t *caseRun) {
 	owner := t.open()
 	n := t.create(owner, t.path("a"), "x")
 	t.must("Expire", t.h.Faults().Expire(owner))

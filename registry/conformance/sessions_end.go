@@ -10,7 +10,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func closeRemoves(t *trial) {
+func closeRemoves(t *caseRun) {
 	owner, other := t.open(), t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil), registry.CreateEphemeral(t.path("b"), nil), registry.Create(t.path("p"), nil))
 	t.commit(other, registry.CreateEphemeral(t.path("c"), nil))
@@ -22,7 +22,7 @@ func closeRemoves(t *trial) {
 	t.isError(owner.Err(), registry.ErrSessionLost)
 }
 
-func closeIdempotent(t *trial) {
+func closeIdempotent(t *caseRun) {
 	s := t.open()
 	results := make(chan error)
 	for range 8 {
@@ -36,7 +36,7 @@ func closeIdempotent(t *trial) {
 	t.mustClose(s)
 }
 
-func closeUnreachable(t *trial) {
+func closeUnreachable(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
 	heal, err := t.h.Faults().Blackhole(owner, Both)
@@ -60,7 +60,7 @@ func closeUnreachable(t *trial) {
 	t.goneSoon(t.s, t.path("a"))
 }
 
-func closeAfterLoss(t *trial) {
+func closeAfterLoss(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
 	heal, err := t.h.Faults().Blackhole(owner, Both)
@@ -77,7 +77,7 @@ func closeAfterLoss(t *trial) {
 	t.absent(t.s, t.path("a"))
 }
 
-func registryClose(t *trial) {
+func registryClose(t *caseRun) {
 	reg := t.registry()
 	a, b := t.openOn(reg), t.openOn(reg)
 	t.commit(a, registry.CreateEphemeral(t.path("a"), nil))
@@ -96,7 +96,7 @@ func registryClose(t *trial) {
 	t.goneSoon(t.s, t.path("a"))
 }
 
-func errorEveryMethod(t *trial) {
+func errorEveryMethod(t *caseRun) {
 	expired, closed := t.open(), t.open()
 	for _, s := range []registry.Session{expired, closed} {
 		w := t.watch(s)
@@ -127,7 +127,7 @@ func errorEveryMethod(t *trial) {
 }
 
 // methods are all that must fail once a session has ended.
-func (t *trial) methods(s registry.Session, w registry.Watcher) map[string]func() error {
+func (t *caseRun) methods(s registry.Session, w registry.Watcher) map[string]func() error {
 	return map[string]func() error{
 		"Get":          func() error { _, err := s.Get(t.ctx, t.dir); return err },
 		"Children":     func() error { _, err := s.Children(t.ctx, t.dir); return err },
@@ -142,7 +142,7 @@ func (t *trial) methods(s registry.Session, w registry.Watcher) map[string]func(
 	}
 }
 
-func noWriteAfterLoss(t *trial) {
+func noWriteAfterLoss(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("before"), nil))
 	t.must("Expire", t.h.Faults().Expire(owner))
@@ -170,7 +170,7 @@ func noWriteAfterLoss(t *trial) {
 
 // noGoroutineLeak stays on one registry: what a harness runs for each client is
 // not the adapter's.
-func noGoroutineLeak(t *trial) {
+func noGoroutineLeak(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	reg := t.registry()
 	t.liveOnce(reg, 0) // what is made once is made now
@@ -188,7 +188,7 @@ func noGoroutineLeak(t *trial) {
 }
 
 // liveOnce is a whole life with all that a session can have, closed or not.
-func (t *trial) liveOnce(reg registry.Registry, nr int) {
+func (t *caseRun) liveOnce(reg registry.Registry, nr int) {
 	s, err := reg.Open(t.ctx)
 	if err != nil {
 		t.fatalf("Open: %v", err)
@@ -210,7 +210,7 @@ func (t *trial) liveOnce(reg registry.Registry, nr int) {
 
 // lateCommitOfDead ends sessions at the service before their commit arrives. A
 // client that is kept away cannot do that by Close: then somebody else does.
-func lateCommitOfDead(t *trial) {
+func lateCommitOfDead(t *caseRun) {
 	expire := func(s registry.Session) { t.must("Expire", t.h.Faults().Expire(s)) }
 	ends := map[string]func(registry.Session){
 		"expired": expire,

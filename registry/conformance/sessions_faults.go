@@ -11,11 +11,11 @@ import (
 
 // slack is what a timer and a goroutine may be late on a busy machine: half of the least
 // margin that an adapter keeps.
-func (t *trial) slack() time.Duration { return t.h.SessionTimeout() / 20 }
+func (t *caseRun) slack() time.Duration { return t.h.SessionTimeout() / 20 }
 
 // lateness waits until c is closed, which must be by the Deadline of s, and
 // returns how long after it that was seen.
-func (t *trial) lateness(what string, s registry.Session, c <-chan struct{}) time.Duration {
+func (t *caseRun) lateness(what string, s registry.Session, c <-chan struct{}) time.Duration {
 	for {
 		deadline := s.Deadline()
 		open := time.NewTimer(time.Until(deadline) + t.h.SessionTimeout()/2)
@@ -38,7 +38,7 @@ func (t *trial) lateness(what string, s registry.Session, c <-chan struct{}) tim
 
 // punctual lets attempt be late twice: a machine may stand still for a moment,
 // but an adapter that is late is late every time.
-func (t *trial) punctual(what string, attempt func() (late time.Duration)) {
+func (t *caseRun) punctual(what string, attempt func() (late time.Duration)) {
 	const attempts = 3
 	var late []time.Duration
 	for len(late) < attempts {
@@ -51,7 +51,7 @@ func (t *trial) punctual(what string, attempt func() (late time.Duration)) {
 	t.fatalf("%s was closed after Deadline in each of %d attempts: %v", what, attempts, late)
 }
 
-func doneNotAfterDeadline(t *trial) {
+func doneNotAfterDeadline(t *caseRun) {
 	f := t.h.Faults()
 	hole := func(d Direction) func(registry.Session) (func(), error) {
 		return func(s registry.Session) (func(), error) { return f.Blackhole(s, d) }
@@ -78,7 +78,7 @@ func doneNotAfterDeadline(t *trial) {
 
 // deadlineBeforeDeletion cuts 20 sessions off, each at another moment between
 // two heartbeats, and compares their Deadline with when their nodes are seen gone.
-func deadlineBeforeDeletion(t *trial) {
+func deadlineBeforeDeletion(t *caseRun) {
 	const sessions = 20
 	owners := make([]registry.Session, sessions)
 	paths := make([]string, sessions)
@@ -118,7 +118,7 @@ func deadlineBeforeDeletion(t *trial) {
 	}
 }
 
-func dropReconnect(t *trial) {
+func dropReconnect(t *caseRun) {
 	id := t.s.ID()
 	for i := range 5 {
 		t.drop(t.s)
@@ -133,7 +133,7 @@ func dropReconnect(t *trial) {
 
 // commitAgain repeats what is idempotent, as the callers of a registry do after
 // a connection broke: a create that exists is done.
-func (t *trial) commitAgain(s registry.Session, op registry.Op) {
+func (t *caseRun) commitAgain(s registry.Session, op registry.Op) {
 	t.eventually("a commit to get through", func() string {
 		_, err := t.try(t.ctx, s, op)
 		switch {
@@ -147,7 +147,7 @@ func (t *trial) commitAgain(s registry.Session, op registry.Op) {
 	})
 }
 
-func dropKeeps(t *trial) {
+func dropKeeps(t *caseRun) {
 	owner := t.open()
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), []byte("x")))
@@ -182,7 +182,7 @@ func dropKeeps(t *trial) {
 	}
 }
 
-func blackholeShort(t *trial) {
+func blackholeShort(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
 	was := t.latest(t.s, t.path("a"))
@@ -205,7 +205,7 @@ func blackholeShort(t *trial) {
 	t.unchanged(t.s, was)
 }
 
-func reconnectQuickly(t *trial) {
+func reconnectQuickly(t *caseRun) {
 	const outage, within = 4 * time.Second, 2 * time.Second
 	reg := t.registry()
 	first := t.openOn(reg)

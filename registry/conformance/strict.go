@@ -14,7 +14,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func readsAreMonotonic(t *trial) {
+func readsAreMonotonic(t *caseRun) {
 	const writes, readers = 60, 4
 	writer, s := t.open(), t.open()
 	t.create(writer, t.path("a"), "")
@@ -68,7 +68,7 @@ func readsAreMonotonic(t *trial) {
 	wg.Wait()
 }
 
-func largeAnswers(t *trial) {
+func largeAnswers(t *caseRun) {
 	const nodes, names = 20, 2000
 	size := registry.PortableLimits().MaxValue
 	var paths []string
@@ -110,7 +110,7 @@ func alike() []string {
 	}
 }
 
-func byteForByte(t *trial) {
+func byteForByte(t *caseRun) {
 	names := alike()
 	f := t.syncedOn(t.open(), t.dir, registry.Children)
 	for _, name := range names {
@@ -154,7 +154,7 @@ func byteForByte(t *trial) {
 	}
 }
 
-func revisionOfEveryKind(t *trial) {
+func revisionOfEveryKind(t *caseRun) {
 	last := t.commit(t.s, registry.Create(t.path("set"), nil))
 	next := func(what string, rev registry.Revision, wrote bool) {
 		if rev < last || wrote && rev == last || rev == 0 {
@@ -187,7 +187,7 @@ func revisionOfEveryKind(t *trial) {
 	}
 }
 
-func precedence(t *trial) {
+func precedence(t *caseRun) {
 	t.create(t.s, t.path("p"), "")
 	t.create(t.s, t.path("p/c"), "")
 	t.refused(t.s, 0, registry.ErrVersion, registry.Delete(t.path("p"), 7))
@@ -197,7 +197,7 @@ func precedence(t *trial) {
 	t.refused(t.s, 0, registry.ErrNotFound, registry.Set(t.path("none/below"), nil, 7))
 }
 
-func hugeVersions(t *trial) {
+func hugeVersions(t *caseRun) {
 	n := t.create(t.s, t.path("a"), "x")
 	for _, v := range []registry.Version{1, 1 << 16, 1 << 31, 1<<31 - 1, 1 << 32, 1<<32 - 1, 1<<33 + 0, math.MaxInt64, math.MaxInt64 - 1} {
 		for _, op := range []registry.Op{registry.Check(n.Path, v), registry.Set(n.Path, nil, v), registry.Delete(n.Path, v)} {
@@ -210,7 +210,7 @@ func hugeVersions(t *trial) {
 }
 
 // largeCommits looks on while commits that are as large as they may be are made and refused.
-func largeCommits(t *trial) {
+func largeCommits(t *caseRun) {
 	limits := t.s.Limits()
 	n := min(limits.MaxOps, limits.MaxBytes/(len(t.dir)+16), 2000)
 	reader := t.open()
@@ -282,7 +282,7 @@ func largeCommits(t *trial) {
 }
 
 // oneClass provokes each error and looks at what else it is.
-func oneClass(t *trial) {
+func oneClass(t *caseRun) {
 	sentinels := map[string]error{
 		"ErrNotFound": registry.ErrNotFound, "ErrExists": registry.ErrExists, "ErrVersion": registry.ErrVersion, "ErrNotEmpty": registry.ErrNotEmpty,
 		"ErrNoParent": registry.ErrNoParent, "ErrEphemeralParent": registry.ErrEphemeralParent, "ErrInvalid": registry.ErrInvalid,
@@ -350,7 +350,7 @@ func oneClass(t *trial) {
 }
 
 // uncertainKinds lets each kind of operation be uncertain alone.
-func uncertainKinds(t *trial) {
+func uncertainKinds(t *caseRun) {
 	for _, fate := range []Fate{AnswerLost, RequestLost} {
 		dir := t.path(fate.String())
 		t.create(t.s, dir, "")
@@ -391,7 +391,7 @@ func uncertainKinds(t *trial) {
 }
 
 // denied has a service refuse a part of the tree; one that cannot never says ErrDenied.
-func denied(t *trial) {
+func denied(t *caseRun) {
 	if _, can := t.h.Harness.Faults().(DenyFaults); !can {
 		t.nothingDenied()
 		return
@@ -457,7 +457,7 @@ func denied(t *trial) {
 	t.create(s, secret+"/a", "")
 }
 
-func (t *trial) nothingDenied() {
+func (t *caseRun) nothingDenied() {
 	for name, call := range t.calls(t.ctx, t.s) {
 		if err := call(); errors.Is(err, registry.ErrDenied) {
 			t.fatalf("%s: %v; this service denies nothing", name, err)

@@ -38,13 +38,13 @@ func TestCases(t *testing.T) {
 }
 
 // try runs one made-up case on a sound adapter.
-func try(t *testing.T, run func(*trial)) (failed bool, text string) {
+func try(t *testing.T, run func(*caseRun)) (failed bool, text string) {
 	return executeFor(t, newFlawedHarness(flaw{}), testCase{name: "MadeUp", rule: "a rule", place: "a place", run: run},
 		500*time.Millisecond, time.Second)
 }
 
 func TestFailureIsInstructive(t *testing.T) {
-	failed, text := try(t, func(t *trial) {
+	failed, text := try(t, func(t *caseRun) {
 		t.create(t.s, t.path("a"), "")
 		t.fatalf("nothing good")
 	})
@@ -53,21 +53,21 @@ func TestFailureIsInstructive(t *testing.T) {
 }
 
 func TestCaseThatPasses(t *testing.T) {
-	failed, text := try(t, func(t *trial) { t.create(t.s, t.path("a"), "") })
+	failed, text := try(t, func(t *caseRun) { t.create(t.s, t.path("a"), "") })
 	require.False(t, failed)
 	require.Empty(t, text)
 }
 
 func TestCaseThatPanics(t *testing.T) {
-	failed, text := try(t, func(*trial) { panic("oops") })
+	failed, text := try(t, func(*caseRun) { panic("oops") })
 	require.True(t, failed)
 	require.Contains(t, text, "panic: oops")
 	require.Contains(t, text, "suite_test.go")
 }
 
 func TestCaseThatSkipsFails(t *testing.T) {
-	for name, skip := range map[string]func(*trial){
-		"Skip": func(t *trial) { t.Skip("no") }, "Skipf": func(t *trial) { t.Skipf("%s", "no") }, "SkipNow": func(t *trial) { t.SkipNow() },
+	for name, skip := range map[string]func(*caseRun){
+		"Skip": func(t *caseRun) { t.Skip("no") }, "Skipf": func(t *caseRun) { t.Skipf("%s", "no") }, "SkipNow": func(t *caseRun) { t.SkipNow() },
 	} {
 		failed, text := try(t, skip)
 		require.True(t, failed, name)
@@ -76,7 +76,7 @@ func TestCaseThatSkipsFails(t *testing.T) {
 }
 
 func TestCaseThatWaitsForEver(t *testing.T) {
-	failed, text := try(t, func(t *trial) { t.eventually("the moon", func() string { return "stars" }) })
+	failed, text := try(t, func(t *caseRun) { t.eventually("the moon", func() string { return "stars" }) })
 	require.True(t, failed)
 	require.Contains(t, text, "waited for: the moon; at the end of the case: stars")
 }
@@ -85,16 +85,16 @@ func TestCaseThatWaitsForEver(t *testing.T) {
 // though the case closes it at its end; what a fault ended does not.
 func TestCaseIsTriedAgain(t *testing.T) {
 	for name, test := range map[string]struct {
-		expire   func(*trial, registry.Session) error
+		expire   func(*caseRun, registry.Session) error
 		attempts int
 	}{
-		"lost by itself": {func(t *trial, s registry.Session) error {
+		"lost by itself": {func(t *caseRun, s registry.Session) error {
 			return t.h.Harness.Faults().Expire(inner(s))
 		}, attempts},
-		"lost by a fault": {func(t *trial, s registry.Session) error { return t.h.Faults().Expire(s) }, 1},
+		"lost by a fault": {func(t *caseRun, s registry.Session) error { return t.h.Faults().Expire(s) }, 1},
 	} {
 		tried := 0
-		failed, text := execute(t, newFlawedHarness(flaw{}), testCase{name: "MadeUp", run: func(t *trial) {
+		failed, text := execute(t, newFlawedHarness(flaw{}), testCase{name: "MadeUp", run: func(t *caseRun) {
 			tried++
 			s := t.open()
 			t.must("Expire", test.expire(t, s))
@@ -110,7 +110,7 @@ func TestCaseIsTriedAgain(t *testing.T) {
 // A machine that stood still once does not fail an adapter.
 func TestCaseThatIsTriedAgainPasses(t *testing.T) {
 	tried := 0
-	failed, text := execute(t, newFlawedHarness(flaw{}), testCase{name: "MadeUp", run: func(t *trial) {
+	failed, text := execute(t, newFlawedHarness(flaw{}), testCase{name: "MadeUp", run: func(t *caseRun) {
 		if tried++; tried > 1 {
 			return
 		}
@@ -126,7 +126,7 @@ func TestCaseThatIsTriedAgainPasses(t *testing.T) {
 
 func TestCaseThatIgnoresItsContext(t *testing.T) {
 	release, left := make(chan struct{}), make(chan struct{})
-	failed, text := try(t, func(t *trial) {
+	failed, text := try(t, func(t *caseRun) {
 		defer close(left)
 		t.step("called what hangs")
 		<-release
@@ -140,7 +140,7 @@ func TestCaseThatIgnoresItsContext(t *testing.T) {
 
 func TestCleanupsRunInReverseAfterFailure(t *testing.T) {
 	var order []int
-	failed, _ := try(t, func(t *trial) {
+	failed, _ := try(t, func(t *caseRun) {
 		t.Cleanup(func() { order = append(order, 1) })
 		t.Cleanup(func() { order = append(order, 2); panic("in a cleanup") })
 		t.FailNow()
@@ -150,7 +150,7 @@ func TestCleanupsRunInReverseAfterFailure(t *testing.T) {
 }
 
 func TestFaultThatIsUnsupportedIsVoid(t *testing.T) {
-	failed, text := try(t, func(t *trial) { t.must("LoseLeader", t.h.Faults().LoseLeader()) })
+	failed, text := try(t, func(t *caseRun) { t.must("LoseLeader", t.h.Faults().LoseLeader()) })
 	require.True(t, failed)
 	require.Contains(t, text, "void")
 	require.Contains(t, text, ErrUnsupported.Error())
@@ -159,7 +159,7 @@ func TestFaultThatIsUnsupportedIsVoid(t *testing.T) {
 // An adapter that is late once may stand on a busy machine.
 func TestPunctual(t *testing.T) {
 	attempts := func(late ...time.Duration) (failed bool, text string) {
-		return try(t, func(t *trial) {
+		return try(t, func(t *caseRun) {
 			t.punctual("Done", func() time.Duration {
 				next := late[0]
 				late = late[1:]
@@ -177,7 +177,7 @@ func TestPunctual(t *testing.T) {
 // The context of a case ends with its time.
 func TestCaseHasItsOwnTime(t *testing.T) {
 	start := time.Now()
-	failed, _ := try(t, func(t *trial) {
+	failed, _ := try(t, func(t *caseRun) {
 		<-t.ctx.Done()
 		if t.ctx.Err() != context.DeadlineExceeded {
 			t.fatalf("%v", t.ctx.Err())

@@ -10,7 +10,7 @@ import (
 )
 
 // isInvalid demands ErrInvalid and nothing else.
-func (t *trial) isInvalid(what string, err error) {
+func (t *caseRun) isInvalid(what string, err error) {
 	t.step("%s = %v", what, err)
 	if !errors.Is(err, registry.ErrInvalid) {
 		t.fatalf("%s: error %v; want ErrInvalid", what, err)
@@ -18,11 +18,11 @@ func (t *trial) isInvalid(what string, err error) {
 }
 
 // get reads one node.
-func (t *trial) get(s registry.Session, path string) registry.Node {
+func (t *caseRun) get(s registry.Session, path string) registry.Node {
 	return t.getAll(s, path)[0]
 }
 
-func (t *trial) getAll(s registry.Session, paths ...string) []registry.Node {
+func (t *caseRun) getAll(s registry.Session, paths ...string) []registry.Node {
 	nodes, err := s.Get(t.ctx, paths...)
 	if err != nil {
 		t.fatalf("Get(%d paths, first %s): %v", len(paths), paths[0], err)
@@ -38,7 +38,7 @@ func (t *trial) getAll(s registry.Session, paths ...string) []registry.Node {
 	return nodes
 }
 
-func (t *trial) present(s registry.Session, path string) registry.Node {
+func (t *caseRun) present(s registry.Session, path string) registry.Node {
 	n := t.get(s, path)
 	if !n.Exists() {
 		t.fatalf("%s does not exist", path)
@@ -46,7 +46,7 @@ func (t *trial) present(s registry.Session, path string) registry.Node {
 	return n
 }
 
-func (t *trial) absent(s registry.Session, paths ...string) {
+func (t *caseRun) absent(s registry.Session, paths ...string) {
 	for _, n := range t.getAll(s, paths...) {
 		if n.Exists() {
 			t.fatalf("%s exists: %s", n.Path, show(n))
@@ -55,18 +55,18 @@ func (t *trial) absent(s registry.Session, paths ...string) {
 }
 
 // latest syncs, then reads: what the service has now.
-func (t *trial) latest(s registry.Session, path string) registry.Node {
+func (t *caseRun) latest(s registry.Session, path string) registry.Node {
 	t.sync(s)
 	return t.get(s, path)
 }
 
-func (t *trial) sync(s registry.Session) {
+func (t *caseRun) sync(s registry.Session) {
 	if err := s.Sync(t.ctx); err != nil {
 		t.fatalf("Sync: %v", err)
 	}
 }
 
-func (t *trial) children(s registry.Session, path string) []string {
+func (t *caseRun) children(s registry.Session, path string) []string {
 	names, err := s.Children(t.ctx, path)
 	if err != nil {
 		t.fatalf("Children(%s): %v", path, err)
@@ -75,7 +75,7 @@ func (t *trial) children(s registry.Session, path string) []string {
 }
 
 // goneSoon waits until paths are gone at the service.
-func (t *trial) goneSoon(s registry.Session, paths ...string) {
+func (t *caseRun) goneSoon(s registry.Session, paths ...string) {
 	t.eventually("the nodes to vanish", func() string {
 		t.sync(s)
 		for _, n := range t.getAll(s, paths...) {
@@ -88,7 +88,7 @@ func (t *trial) goneSoon(s registry.Session, paths ...string) {
 }
 
 // lostSoon waits until s is lost.
-func (t *trial) lostSoon(s registry.Session) {
+func (t *caseRun) lostSoon(s registry.Session) {
 	select {
 	case <-s.Done():
 		t.step("session %s: Done is closed: %v", s.ID(), s.Err())
@@ -98,7 +98,7 @@ func (t *trial) lostSoon(s registry.Session) {
 }
 
 // alive fails when s is lost.
-func (t *trial) alive(s registry.Session) {
+func (t *caseRun) alive(s registry.Session) {
 	select {
 	case <-s.Done():
 		t.fatalf("session %s was lost: %v", s.ID(), s.Err())
@@ -121,14 +121,14 @@ func show(n registry.Node) string {
 }
 
 // isError demands an error that wraps want.
-func (t *trial) isError(err, want error) {
+func (t *caseRun) isError(err, want error) {
 	if !errors.Is(err, want) {
 		t.fatalf("error %v; want %q", err, want)
 	}
 }
 
 // unchanged fails when the node is not what it was.
-func (t *trial) unchanged(s registry.Session, was registry.Node) {
+func (t *caseRun) unchanged(s registry.Session, was registry.Node) {
 	n := t.get(s, was.Path)
 	if n.Created != was.Created || n.Modified != was.Modified || n.Version != was.Version ||
 		n.Ephemeral != was.Ephemeral || !bytes.Equal(n.Value, was.Value) {

@@ -46,7 +46,7 @@ var uncertainCases = []testCase{
 		rule: "an error matches the sentinel that the contract names, and no other"},
 }
 
-func answerLostCreate(t *trial) {
+func answerLostCreate(t *caseRun) {
 	reader := t.open()
 	t.uncertain(t.s, AnswerLost, registry.Create(t.path("a"), []byte("x")))
 	t.eventually("the create to be applied", func() string {
@@ -65,7 +65,7 @@ func answerLostCreate(t *trial) {
 	})
 }
 
-func answerLostCommit(t *trial) {
+func answerLostCommit(t *caseRun) {
 	t.create(t.s, t.path("a"), "old")
 	t.uncertain(t.s, AnswerLost, registry.Set(t.path("a"), []byte("new"), registry.AnyVersion), registry.Create(t.path("b"), nil))
 	t.eventually("the commit to be applied", func() string { return t.versions(1) })
@@ -77,14 +77,14 @@ func answerLostCommit(t *trial) {
 }
 
 // versions says whether node a has another version than want.
-func (t *trial) versions(want registry.Version) string {
+func (t *caseRun) versions(want registry.Version) string {
 	if n := t.latest(t.s, t.path("a")); n.Version != want {
 		return fmt.Sprintf("%s; want version %d", show(n), want)
 	}
 	return ""
 }
 
-func requestLostCommit(t *trial) {
+func requestLostCommit(t *caseRun) {
 	t.create(t.s, t.path("a"), "old")
 	ops := []registry.Op{registry.Set(t.path("a"), []byte("new"), registry.AnyVersion), registry.Create(t.path("b"), nil)}
 	t.uncertain(t.s, RequestLost, ops...)
@@ -102,7 +102,7 @@ func requestLostCommit(t *trial) {
 }
 
 // appliedLate looks on with t.s: the client that met the fate may be kept away.
-func appliedLate(t *trial) {
+func appliedLate(t *caseRun) {
 	for n := range attempts {
 		if t.appliedLate(t.path(fmt.Sprint("a", n)), t.path(fmt.Sprint("b", n))) {
 			return
@@ -113,7 +113,7 @@ func appliedLate(t *trial) {
 }
 
 // appliedLate is false when the service was never given the commit.
-func (t *trial) appliedLate(a, b string) bool {
+func (t *caseRun) appliedLate(a, b string) bool {
 	author := t.openLate()
 	t.create(t.s, a, "old")
 	start := time.Now()
@@ -141,7 +141,7 @@ func (t *trial) appliedLate(a, b string) bool {
 }
 
 // late lets AppliedLate meet the next commit of s.
-func (t *trial) late(s registry.Session, ops ...registry.Op) {
+func (t *caseRun) late(s registry.Session, ops ...registry.Op) {
 	hit, err := t.h.Faults().NextCommit(s, AppliedLate)
 	t.must("NextCommit of session "+s.ID()+": AppliedLate", err)
 	_, err = t.try(t.ctx, s, ops...)
@@ -151,7 +151,7 @@ func (t *trial) late(s registry.Session, ops ...registry.Op) {
 	t.isUncertain(err)
 }
 
-func conflictAfterAnswerLost(t *trial) {
+func conflictAfterAnswerLost(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	t.uncertain(t.s, AnswerLost, registry.Set(t.path("a"), []byte("commit 1"), 0), registry.Create(t.path("b"), nil))
 	t.refused(t.s, 0, registry.ErrVersion, registry.Set(t.path("a"), []byte("commit 2"), 0))
@@ -161,7 +161,7 @@ func conflictAfterAnswerLost(t *trial) {
 	t.present(t.s, t.path("b"))
 }
 
-func conflictAfterRequestLost(t *trial) {
+func conflictAfterRequestLost(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	t.uncertain(t.s, RequestLost, registry.Set(t.path("a"), []byte("commit 1"), 0), registry.Create(t.path("b"), nil))
 	t.commit(t.s, registry.Set(t.path("a"), []byte("commit 2"), 0))
@@ -172,7 +172,7 @@ func conflictAfterRequestLost(t *trial) {
 	t.absent(t.s, t.path("b"))
 }
 
-func conflictBeforeLate(t *trial) {
+func conflictBeforeLate(t *caseRun) {
 	author := t.openLate()
 	t.create(t.s, t.path("a"), "0")
 	t.late(author, registry.Set(t.path("a"), []byte("late"), 0), registry.Create(t.path("b"), nil))
@@ -191,7 +191,7 @@ func conflictBeforeLate(t *trial) {
 
 // retryChain is the way to commit exactly once: a record holds the id of its
 // last commit, and an uncertain commit is submitted again as it was.
-func retryChain(t *trial) {
+func retryChain(t *caseRun) {
 	const commits, faultEvery = 1000, 25
 	t.create(t.s, t.path("record"), "none")
 	t.create(t.s, t.path("effect"), "")
@@ -219,7 +219,7 @@ func retryChain(t *trial) {
 	}
 }
 
-func (t *trial) applyOnce(v registry.Version, id []byte) {
+func (t *caseRun) applyOnce(v registry.Version, id []byte) {
 	for {
 		_, err := t.s.Commit(t.ctx, registry.Set(t.path("record"), id, v), registry.Set(t.path("effect"), nil, registry.AnyVersion))
 		switch {
@@ -237,7 +237,7 @@ func (t *trial) applyOnce(v registry.Version, id []byte) {
 }
 
 // uncertain lets a fate meet the next commit of s, which must be ErrUncertain.
-func (t *trial) uncertain(s registry.Session, fate Fate, ops ...registry.Op) {
+func (t *caseRun) uncertain(s registry.Session, fate Fate, ops ...registry.Op) {
 	hit, err := t.h.Faults().NextCommit(s, fate)
 	t.must("NextCommit of session "+s.ID()+": "+fate.String(), err)
 	_, err = t.try(t.ctx, s, ops...)
@@ -248,7 +248,7 @@ func (t *trial) uncertain(s registry.Session, fate Fate, ops ...registry.Op) {
 	t.present(s, t.dir) // the broken connection is made again: what follows meets no leftover of it
 }
 
-func (t *trial) isUncertain(err error) {
+func (t *caseRun) isUncertain(err error) {
 	var ce *registry.CommitError
 	switch {
 	case err == nil:

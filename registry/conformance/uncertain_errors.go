@@ -10,7 +10,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func cutOffCommit(t *trial) {
+func cutOffCommit(t *caseRun) {
 	for _, d := range []Direction{Answers, Requests, Both} {
 		s := t.open()
 		path := t.path(fmt.Sprint("cut-", uint8(d)))
@@ -33,7 +33,7 @@ func cutOffCommit(t *trial) {
 	}
 }
 
-func commitInFlightAtLoss(t *trial) {
+func commitInFlightAtLoss(t *caseRun) {
 	s := t.open()
 	heal, err := t.h.Faults().Blackhole(s, Answers)
 	t.must("Blackhole answers", err)
@@ -52,7 +52,7 @@ func commitInFlightAtLoss(t *trial) {
 	})
 }
 
-func cutOffRead(t *trial) {
+func cutOffRead(t *caseRun) {
 	// Sync may have nothing to send where every read is linearizable.
 	reads := map[string]func(context.Context, registry.Session) error{
 		"Get":      func(ctx context.Context, s registry.Session) error { _, err := s.Get(ctx, t.dir); return err },
@@ -79,7 +79,7 @@ func cutOffRead(t *trial) {
 	}
 }
 
-func readsRetried(t *trial) {
+func readsRetried(t *caseRun) {
 	s := t.open()
 	t.create(s, t.path("a"), "x")
 	stop := make(chan struct{})
@@ -115,7 +115,7 @@ func readsRetried(t *trial) {
 	t.alive(s)
 }
 
-func oversizeNeighbours(t *trial) {
+func oversizeNeighbours(t *caseRun) {
 	limits := t.s.Limits()
 	value := make([]byte, limits.MaxValue)
 	var large []registry.Op
@@ -146,7 +146,7 @@ func oversizeNeighbours(t *trial) {
 	t.alive(t.s)
 }
 
-func errorClassTable(t *trial) {
+func errorClassTable(t *caseRun) {
 	refused := func(s registry.Session) (func(), error) { return t.h.Faults().Refuse(s) }
 	hole := func(d Direction) func(registry.Session) (func(), error) {
 		return func(s registry.Session) (func(), error) { return t.h.Faults().Blackhole(s, d) }
@@ -182,7 +182,7 @@ func errorClassTable(t *trial) {
 }
 
 // class returns the one class of a commit's failure.
-func (t *trial) class(err error) error {
+func (t *caseRun) class(err error) error {
 	if err == nil {
 		t.void("a commit succeeded through the fault")
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func emptyValue(t *trial) {
+func emptyValue(t *caseRun) {
 	n := t.create(t.s, t.path("a"), "")
 	if len(n.Value) != 0 {
 		t.fatalf("value %q; want none", n.Value)
@@ -21,7 +21,7 @@ func emptyValue(t *trial) {
 	}
 }
 
-func nilVsEmpty(t *trial) {
+func nilVsEmpty(t *caseRun) {
 	t.commit(t.s, registry.Create(t.path("nil"), nil), registry.Create(t.path("empty"), []byte{}), registry.Create(t.path("full"), []byte("x")))
 	t.commit(t.s, registry.Set(t.path("full"), nil, 0))
 	for _, name := range []string{"nil", "empty", "full"} {
@@ -34,7 +34,7 @@ func nilVsEmpty(t *trial) {
 	}
 }
 
-func valueAtLimit(t *trial) {
+func valueAtLimit(t *caseRun) {
 	portable := registry.PortableLimits().MaxValue
 	limit := t.s.Limits().MaxValue
 	if limit < portable {
@@ -50,7 +50,7 @@ func valueAtLimit(t *trial) {
 	}
 }
 
-func valueOverLimit(t *trial) {
+func valueOverLimit(t *caseRun) {
 	heal, err := t.h.Faults().Blackhole(t.s, Both)
 	t.must("Blackhole both ways", err)
 	defer heal()
@@ -72,7 +72,7 @@ func valueOverLimit(t *trial) {
 }
 
 // proveBlackhole waits until the fault has swallowed something of s.
-func (t *trial) proveBlackhole(s registry.Session) {
+func (t *caseRun) proveBlackhole(s registry.Session) {
 	_, _ = s.Get(t.within(t.h.SessionTimeout()/10), t.dir)
 	if t.h.Faults().Hits(s) == 0 {
 		t.eventually("the fault to hit", func() string {
@@ -84,7 +84,7 @@ func (t *trial) proveBlackhole(s registry.Session) {
 	}
 }
 
-func binaryValue(t *trial) {
+func binaryValue(t *caseRun) {
 	value := make([]byte, 512)
 	for i := range value {
 		value[i] = byte(i)
@@ -95,7 +95,7 @@ func binaryValue(t *trial) {
 	}
 }
 
-func unicodeSegment(t *trial) {
+func unicodeSegment(t *caseRun) {
 	names := []string{"größe", "gro\u0308ße", "日本語", "a b", "100%", "%2F", "a+b&c=d", "~", "[0]*?", "Ω", "ω", "-", "_", "..."}
 	for _, name := range names {
 		t.create(t.s, t.path(name), name)
@@ -111,7 +111,7 @@ func unicodeSegment(t *trial) {
 	}
 }
 
-func segmentAtLimit(t *trial) {
+func segmentAtLimit(t *caseRun) {
 	name := strings.Repeat("s", 255)
 	t.create(t.s, t.path(name), "x")
 	if got := t.children(t.s, t.dir); len(got) != 1 || got[0] != name {
@@ -129,7 +129,7 @@ func badPaths() []string {
 	}
 }
 
-func pathInvalidTable(t *trial) {
+func pathInvalidTable(t *caseRun) {
 	w, err := t.s.Watch(t.ctx)
 	if err != nil {
 		t.fatalf("Watch: %v", err)
@@ -154,7 +154,7 @@ func pathInvalidTable(t *trial) {
 	}
 }
 
-func deepPath(t *trial) {
+func deepPath(t *caseRun) {
 	deep := t.dir + strings.Repeat("/d", (2048-len(t.dir))/2)
 	if err := registry.EnsurePath(t.ctx, t.s, deep); err != nil {
 		t.fatalf("EnsurePath of %d levels: %v", strings.Count(deep, "/"), err)
@@ -170,7 +170,7 @@ func deepPath(t *trial) {
 	t.refused(t.s, 0, registry.ErrNotEmpty, registry.Delete(parent, registry.AnyVersion))
 }
 
-func callerMutation(t *trial) {
+func callerMutation(t *caseRun) {
 	f := t.follow(t.s)
 	f.add(t.path("a"), registry.Self)
 	value := []byte("right")
@@ -194,7 +194,7 @@ func callerMutation(t *trial) {
 	}
 }
 
-func getOrder(t *trial) {
+func getOrder(t *caseRun) {
 	for _, name := range []string{"a", "b", "c"} {
 		t.create(t.s, t.path(name), name)
 	}
@@ -211,7 +211,7 @@ func getOrder(t *trial) {
 	}
 }
 
-func getMany(t *trial) {
+func getMany(t *caseRun) {
 	const count = 1000
 	var paths, made []string
 	for i := range count {
@@ -229,7 +229,7 @@ func getMany(t *trial) {
 	}
 }
 
-func getNothing(t *trial) {
+func getNothing(t *caseRun) {
 	nodes, err := t.s.Get(t.ctx)
 	if err != nil || len(nodes) != 0 {
 		t.fatalf("Get() = %d nodes, %v", len(nodes), err)
@@ -239,7 +239,7 @@ func getNothing(t *trial) {
 	}
 }
 
-func readOwnWrites(t *trial) {
+func readOwnWrites(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	for i := 1; i <= 50; i++ {
 		value := fmt.Sprint(i)
@@ -253,7 +253,7 @@ func readOwnWrites(t *trial) {
 	}
 }
 
-func syncSeesOthers(t *trial) {
+func syncSeesOthers(t *caseRun) {
 	other := t.open()
 	t.create(other, t.path("a"), "0")
 	for i := 1; i <= 50; i++ {

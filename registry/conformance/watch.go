@@ -81,7 +81,7 @@ var watchCases = []testCase{
 		rule: "Add, Remove and Close do not wait for a service that does not answer; what was added comes when it does"},
 }
 
-func initialThenSynced(t *trial) {
+func initialThenSynced(t *caseRun) {
 	for _, name := range []string{"a", "b", "c"} {
 		t.create(t.s, t.path(name), name)
 	}
@@ -108,7 +108,7 @@ func initialThenSynced(t *trial) {
 }
 
 // synced returns a follower of s with one target whose initial state is in.
-func (t *trial) syncedOn(s registry.Session, path string, scope registry.Scope) *follower {
+func (t *caseRun) syncedOn(s registry.Session, path string, scope registry.Scope) *follower {
 	f := t.follow(s)
 	f.add(path, scope)
 	f.synced(path, scope)
@@ -116,14 +116,14 @@ func (t *trial) syncedOn(s registry.Session, path string, scope registry.Scope) 
 }
 
 // same demands that an event holds what a read gives.
-func (t *trial) same(event, read registry.Node) {
+func (t *caseRun) same(event, read registry.Node) {
 	if event.Path != read.Path || event.Created != read.Created || event.Modified != read.Modified ||
 		event.Version != read.Version || event.Ephemeral != read.Ephemeral || string(event.Value) != string(read.Value) {
 		t.fatalf("the event holds %s with value %.20q, a read %s with value %.20q", show(event), event.Value, show(read), read.Value)
 	}
 }
 
-func seesCreate(t *trial) {
+func seesCreate(t *caseRun) {
 	other := t.open()
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	t.commit(t.s, registry.Create(t.path("own"), []byte("1")), registry.CreateEphemeral(t.path("eph"), []byte("2")))
@@ -138,7 +138,7 @@ func seesCreate(t *trial) {
 	}
 }
 
-func seesSet(t *trial) {
+func seesSet(t *caseRun) {
 	other := t.open()
 	t.create(t.s, t.path("a"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
@@ -149,7 +149,7 @@ func seesSet(t *trial) {
 	}
 }
 
-func seesDelete(t *trial) {
+func seesDelete(t *caseRun) {
 	other := t.open()
 	t.create(t.s, t.path("a"), "x")
 	t.create(t.s, t.path("b"), "x")
@@ -163,7 +163,7 @@ func seesDelete(t *trial) {
 	}
 }
 
-func lastStateAlways(t *trial) {
+func lastStateAlways(t *caseRun) {
 	other := t.open()
 	t.create(t.s, t.path("a"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
@@ -177,7 +177,7 @@ func lastStateAlways(t *trial) {
 }
 
 // perPathMonotonic relies on what a follower checks of every event.
-func perPathMonotonic(t *trial) {
+func perPathMonotonic(t *caseRun) {
 	writer := t.open()
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	f.add(t.path("2"), registry.Self)
@@ -210,7 +210,7 @@ func perPathMonotonic(t *trial) {
 	})
 }
 
-func watchRecreate(t *trial) {
+func watchRecreate(t *caseRun) {
 	was := t.create(t.s, t.path("a"), "first")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	for i := range 5 {
@@ -225,7 +225,7 @@ func watchRecreate(t *trial) {
 	}
 }
 
-func watchOneLevel(t *trial) {
+func watchOneLevel(t *caseRun) {
 	for _, p := range []string{"a", "a/b", "a/b/c", "ab"} {
 		t.create(t.s, t.path(p), "")
 	}
@@ -241,7 +241,7 @@ func watchOneLevel(t *trial) {
 	}
 }
 
-func watch10k(t *trial) {
+func watch10k(t *caseRun) {
 	paths := make([]string, 10_000)
 	for i := range paths {
 		paths[i] = t.path(fmt.Sprintf("n%05d", i))

@@ -9,7 +9,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func watchEndsOnLoss(t *trial) {
+func watchEndsOnLoss(t *caseRun) {
 	s := t.open()
 	f := t.syncedOn(s, t.dir, registry.Children)
 	idle := t.watch(s)
@@ -26,7 +26,7 @@ func watchEndsOnLoss(t *trial) {
 	t.isError(f.ended(), registry.ErrSessionLost)
 }
 
-func watchEndsOnCtx(t *trial) {
+func watchEndsOnCtx(t *caseRun) {
 	w := t.watch(t.s)
 	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Millisecond)
 	defer cancel()
@@ -47,7 +47,7 @@ func watchEndsOnCtx(t *trial) {
 }
 
 // drain consumes w until is holds, and returns how many events came.
-func (t *trial) drain(w registry.Watcher, is func(registry.Event) bool) int {
+func (t *caseRun) drain(w registry.Watcher, is func(registry.Event) bool) int {
 	for count := 0; ; {
 		events, err := w.Next(t.ctx)
 		if err != nil {
@@ -62,7 +62,7 @@ func (t *trial) drain(w registry.Watcher, is func(registry.Event) bool) int {
 	}
 }
 
-func watchEndsOnClose(t *trial) {
+func watchEndsOnClose(t *caseRun) {
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	for range 2 {
 		if err := f.w.Close(); err != nil {
@@ -77,7 +77,7 @@ func watchEndsOnClose(t *trial) {
 	t.create(t.s, t.path("a"), "")
 }
 
-func stopConsuming(t *trial) {
+func stopConsuming(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	t.syncedOn(t.s, t.dir, registry.Children)
 	before := runtime.NumGoroutine()
@@ -110,7 +110,7 @@ func stopConsuming(t *trial) {
 	})
 }
 
-func slowConsumer(t *trial) {
+func slowConsumer(t *caseRun) {
 	const nodes, rounds = 10, 200
 	writer := t.open()
 	for i := range nodes {

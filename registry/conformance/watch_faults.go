@@ -8,7 +8,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func twoWatchersAgree(t *trial) {
+func twoWatchersAgree(t *caseRun) {
 	far := t.open()
 	first, second := t.syncedOn(t.s, t.dir, registry.Children), t.syncedOn(far, t.dir, registry.Children)
 	var wg sync.WaitGroup
@@ -45,7 +45,7 @@ func twoWatchersAgree(t *trial) {
 	}
 }
 
-func readNotOlder(t *trial) {
+func readNotOlder(t *caseRun) {
 	const sets = 100
 	writer := t.open()
 	t.create(t.s, t.path("a"), "0")
@@ -74,7 +74,7 @@ func readNotOlder(t *trial) {
 	})
 }
 
-func ephemeralExpirySeen(t *trial) {
+func ephemeralExpirySeen(t *caseRun) {
 	owner := t.open()
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), []byte("x")), registry.CreateEphemeral(t.path("b"), []byte("x")), registry.Create(t.path("c"), []byte("x")))
@@ -87,7 +87,7 @@ func ephemeralExpirySeen(t *trial) {
 	t.present(t.s, t.path("c"))
 }
 
-func watchSurvivesDrop(t *trial) {
+func watchSurvivesDrop(t *caseRun) {
 	writer := t.open()
 	t.create(writer, t.path("a"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
@@ -100,7 +100,7 @@ func watchSurvivesDrop(t *trial) {
 }
 
 // drop cuts the connections of s once and makes sure that there were some.
-func (t *trial) drop(s registry.Session) {
+func (t *caseRun) drop(s registry.Session) {
 	before := t.h.Faults().Hits(s)
 	t.eventually("Drop to hit a connection", func() string {
 		// There is nothing to cut while the client connects.
@@ -117,7 +117,7 @@ func (t *trial) drop(s registry.Session) {
 }
 
 // cutOff refuses the client of s while others act, and is healed afterwards.
-func (t *trial) cutOff(s registry.Session, meanwhile func()) {
+func (t *caseRun) cutOff(s registry.Session, meanwhile func()) {
 	before := t.h.Faults().Hits(s)
 	heal, err := t.h.Faults().Refuse(s)
 	t.must("Refuse the client of session "+s.ID(), err)
@@ -134,7 +134,7 @@ func (t *trial) cutOff(s registry.Session, meanwhile func()) {
 	t.step("healed")
 }
 
-func changesDuringDrop(t *trial) {
+func changesDuringDrop(t *caseRun) {
 	writer := t.open()
 	t.create(writer, t.path("set"), "0")
 	t.create(writer, t.path("delete"), "0")
@@ -158,7 +158,7 @@ func changesDuringDrop(t *trial) {
 	t.alive(t.s)
 }
 
-func createDeleteDuringDrop(t *trial) {
+func createDeleteDuringDrop(t *caseRun) {
 	writer := t.open()
 	was := t.create(writer, t.path("recreated"), "0")
 	t.create(writer, t.path("dir"), "")
@@ -186,7 +186,7 @@ func createDeleteDuringDrop(t *trial) {
 	t.alive(t.s)
 }
 
-func afterCompaction(t *trial) {
+func afterCompaction(t *caseRun) {
 	writer := t.open()
 	t.create(writer, t.path("a"), "0")
 	t.create(writer, t.path("b"), "0")
@@ -207,7 +207,7 @@ func afterCompaction(t *trial) {
 
 // watchAfterRestart accepts that a session is lost over a restart that takes as
 // long as its timeout: then the watch ends with it, and that of a new one goes on.
-func watchAfterRestart(t *trial) {
+func watchAfterRestart(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	start := time.Now()

@@ -6,7 +6,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-func watchAbsentNode(t *trial) {
+func watchAbsentNode(t *caseRun) {
 	f := t.syncedOn(t.s, t.path("none"), registry.Self)
 	events := f.events()
 	if len(events) != 2 || events[0].Synced || events[0].Node.Exists() || events[0].Node.Path != t.path("none") {
@@ -19,7 +19,7 @@ func watchAbsentNode(t *trial) {
 	deep.becomes(t.path("no/parent/either"), "deep")
 }
 
-func watchAbsentDirectory(t *trial) {
+func watchAbsentDirectory(t *caseRun) {
 	f := t.follow(t.s)
 	f.add(t.path("d"), registry.Children)
 	f.add(t.path("x/y/z"), registry.Children)
@@ -36,7 +36,7 @@ func watchAbsentDirectory(t *trial) {
 	f.becomes(t.path("x/y/z/a"), "2")
 }
 
-func watchVanishing(t *trial) {
+func watchVanishing(t *caseRun) {
 	t.create(t.s, t.path("d"), "")
 	t.create(t.s, t.path("d/a"), "0")
 	f := t.syncedOn(t.s, t.path("d"), registry.Children)
@@ -59,14 +59,14 @@ func watchVanishing(t *trial) {
 	f.becomes(t.path("d"), "end")
 }
 
-func watchRoot(t *trial) {
+func watchRoot(t *caseRun) {
 	f := t.syncedOn(t.s, "/", registry.Children)
 	f.becomes(t.dir, "")
 	t.commit(t.s, registry.Set(t.dir, []byte("seen"), registry.AnyVersion))
 	f.becomes(t.dir, "seen")
 }
 
-func watchManyTargets(t *trial) {
+func watchManyTargets(t *caseRun) {
 	const dirs = 150
 	other := t.open()
 	f := t.follow(t.s)
@@ -97,7 +97,7 @@ func watchManyTargets(t *trial) {
 	})
 }
 
-func addTwice(t *trial) {
+func addTwice(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	for range 3 {
@@ -122,7 +122,7 @@ func addTwice(t *trial) {
 	}
 }
 
-func removeStops(t *trial) {
+func removeStops(t *caseRun) {
 	for _, p := range []string{"gone", "stays"} {
 		t.create(t.s, t.path(p), "")
 		t.create(t.s, t.path(p+"/a"), "0")
@@ -152,7 +152,7 @@ func removeStops(t *trial) {
 	w.Remove(t.path("never/added"), registry.Self)
 }
 
-func removeAddAgain(t *trial) {
+func removeAddAgain(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	t.create(t.s, t.path("b"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
@@ -179,7 +179,7 @@ func removeAddAgain(t *trial) {
 	}
 }
 
-func watchSelf(t *trial) {
+func watchSelf(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	f := t.syncedOn(t.s, t.path("a"), registry.Self)
 	t.same(f.becomes(t.path("a"), "0"), t.present(t.s, t.path("a")))
@@ -193,7 +193,7 @@ func watchSelf(t *trial) {
 	f.becomes(t.path("a"), "2")
 }
 
-func watchBothScopes(t *trial) {
+func watchBothScopes(t *caseRun) {
 	t.create(t.s, t.path("a"), "self")
 	t.create(t.s, t.path("a/b"), "child")
 	f := t.follow(t.s)
@@ -218,7 +218,7 @@ func watchBothScopes(t *trial) {
 	}
 }
 
-func syncedPerTarget(t *trial) {
+func syncedPerTarget(t *caseRun) {
 	f := t.follow(t.s)
 	for i := range 10 {
 		dir := t.path(fmt.Sprint(i))

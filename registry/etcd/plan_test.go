@@ -193,18 +193,18 @@ func TestSharedRequestsFit(t *testing.T) {
 		want []int
 	}{"Wide": {wide, []int{8, 8, 4}}, "Narrow": {narrow, []int{20}}, "Heavy": {heavy, []int{3, 3, 3, 3, 3, 3, 2}}} {
 		t.Run(name, func(t *testing.T) {
-			var boarded []int
+			var joined []int
 			add, n := room(), 0
 			for i := range 20 {
 				if add(tc.plan(i)) {
 					n++
 					continue
 				}
-				boarded = append(boarded, n)
+				joined = append(joined, n)
 				add, n = room(), 1
 				require.True(t, add(tc.plan(i)))
 			}
-			require.Equal(t, tc.want, append(boarded, n))
+			require.Equal(t, tc.want, append(joined, n))
 		})
 	}
 }

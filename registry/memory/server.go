@@ -158,7 +158,7 @@ func (s *Server) end(l *life) {
 	l.alive = false
 	l.timer.Stop()
 	delete(s.lives, l.id)
-	s.targets.notify(s.tree.bury(l))
+	s.targets.notify(s.tree.removeOwned(l))
 }
 
 // commit applies ops for a session of a client.

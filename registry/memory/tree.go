@@ -179,8 +179,8 @@ func (t *tree) detach(n *node) {
 	}
 }
 
-// bury removes the ephemeral nodes of l in one revision.
-func (t *tree) bury(l *life) []change {
+// removeOwned removes the ephemeral nodes of l in one revision.
+func (t *tree) removeOwned(l *life) []change {
 	var gone []change
 	for _, path := range slices.Sorted(maps.Keys(l.nodes)) {
 		n := t.nodes[path]

@@ -76,7 +76,7 @@ func (c *client) heard(step Step) {
 		touched := targets(slices.Values(step.Paths))
 		for _, s := range c.open() {
 			for _, w := range s.audience() {
-				w.doubt(touched...)
+				w.recheck(touched...)
 			}
 		}
 	}

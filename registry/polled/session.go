@@ -172,7 +172,7 @@ func (s *session) audience() []*watcher {
 // wakeAll makes the watchers of this session look at everything.
 func (s *session) wakeAll() {
 	for _, w := range s.audience() {
-		w.doubtAll()
+		w.recheckAll()
 	}
 }
 

@@ -77,6 +77,6 @@ func (c *client) wake(ops []registry.Op) {
 		}
 	})
 	for w := range c.audience() {
-		w.doubt(touched...)
+		w.recheck(touched...)
 	}
 }

@@ -93,20 +93,20 @@ func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
 	}
 }
 
-// doubt says that targets, if they are watched, may have changed.
-func (w *watcher) doubt(targets ...target) {
+// recheck says that targets, if they are watched, may have changed.
+func (w *watcher) recheck(targets ...target) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mark(targets...)
 }
 
-func (w *watcher) doubtAll() {
+func (w *watcher) recheckAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mark(slices.Collect(maps.Keys(w.targets))...)
 }
 
-// mark is doubt for who holds mu.
+// mark is recheck for who holds mu.
 func (w *watcher) mark(targets ...target) {
 	for _, t := range targets {
 		if p := w.targets[t]; p != nil {

@@ -216,7 +216,7 @@ func converge(t *testing.T, f *fakeLink, s *session, seed uint64) {
 	elapse(time.Minute)
 	synctest.Wait()
 	require.Empty(t, f.overlap, "two reads at once")
-	for path, p := range s.tracker.places {
+	for path, p := range s.tracker.nodes {
 		if len(p.kids) > 0 {
 			require.Len(t, p.names, len(f.want(pending.Key{Path: path, Scope: registry.Children})), "what is kept for %s", path)
 		} else {
@@ -233,6 +233,6 @@ func converge(t *testing.T, f *fakeLink, s *session, seed uint64) {
 	work.Wait()
 	elapse(time.Second)
 	synctest.Wait()
-	require.Empty(t, s.tracker.places, "what is left when nobody watches")
+	require.Empty(t, s.tracker.nodes, "what is left when nobody watches")
 	require.Zero(t, s.tracker.readers)
 }

@@ -12,32 +12,32 @@ import (
 )
 
 // A tracker knows what the watchers of a session watch. It arms one watch for
-// each place and side by reading it, and reads again when the watch fires. Up to
+// each node and kind by reading it, and reads again when the watch fires. Up to
 // 64 goroutines read, and there are none while nothing is to be read.
 //
 // ZooKeeper answers in order, but answers are handled by the goroutines that
 // asked, in any order, and an absence carries no revision to compare: so no two
-// reads of one side are ever under way at once.
+// reads of one watch are ever under way at once.
 type tracker struct {
 	s *session
 
-	// mu guards everything here, the places and the watchers. It is held while the
+	// mu guards everything here, the nodes and the watchers. It is held while the
 	// link delivers an event, so the link is never called under it.
 	mu      sync.Mutex
-	places  map[string]*place
-	queue   []*side
+	nodes   map[string]*watchedNode
+	queue   []*nodeWatch
 	readers int
 	over    bool // the session has ended
 }
 
-func newTracker(s *session) *tracker { return &tracker{s: s, places: map[string]*place{}} }
+func newTracker(s *session) *tracker { return &tracker{s: s, nodes: map[string]*watchedNode{}} }
 
-// at returns the place of a path.
-func (tr *tracker) at(path string) *place {
-	p := tr.places[path]
+// at returns the node of a path.
+func (tr *tracker) at(path string) *watchedNode {
+	p := tr.nodes[path]
 	if p == nil {
-		p = newPlace(path)
-		tr.places[path] = p
+		p = newWatchedNode(path)
+		tr.nodes[path] = p
 	}
 	return p
 }
@@ -45,19 +45,19 @@ func (tr *tracker) at(path string) *place {
 // add starts a target with a read of its own: what was read before may be older
 // than what the session has written since.
 func (tr *tracker) add(t *target) {
-	t.place = tr.at(t.Path)
+	t.node = tr.at(t.Path)
 	if t.Scope == registry.Self {
-		t.place.self = append(t.place.self, t)
-		t.need = tr.read(&t.place.data)
+		t.node.self = append(t.node.self, t)
+		t.need = tr.read(&t.node.data)
 		return
 	}
-	t.place.kids = append(t.place.kids, t)
-	t.need = tr.read(&t.place.list)
+	t.node.kids = append(t.node.kids, t)
+	t.need = tr.read(&t.node.list)
 }
 
 // remove ends a target.
 func (tr *tracker) remove(t *target) {
-	p := t.place
+	p := t.node
 	without := func(all []*target) []*target {
 		if i := slices.Index(all, t); i >= 0 {
 			return slices.Delete(all, i, i+1)
@@ -70,50 +70,50 @@ func (tr *tracker) remove(t *target) {
 			tr.detach(c)
 		}
 	}
-	tr.settle(p)
+	tr.unwatchUnneeded(p)
 }
 
-// detach takes a place out of its directory.
-func (tr *tracker) detach(c *place) {
+// detach takes a node out of its directory.
+func (tr *tracker) detach(c *watchedNode) {
 	d := c.within
 	c.within = nil
 	delete(d.names, c.path)
 	for _, t := range slices.Clone(d.kids) {
 		t.forgo(c)
 	}
-	tr.settle(c)
+	tr.unwatchUnneeded(c)
 }
 
-// settle gives watches back that nobody needs, and forgets a place without any.
-func (tr *tracker) settle(p *place) {
+// unwatchUnneeded gives watches back that nobody needs, and forgets a node without any.
+func (tr *tracker) unwatchUnneeded(p *watchedNode) {
 	needless := true
-	for _, sd := range []*side{&p.data, &p.list} {
+	for _, nw := range []*nodeWatch{&p.data, &p.list} {
 		switch {
-		case sd.wanted():
+		case nw.wanted():
 			needless = false
-		case !sd.idle():
+		case !nw.idle():
 			needless = false
-			tr.read(sd) // which gives the watch back instead
+			tr.read(nw) // which gives the watch back instead
 		}
 	}
-	if needless && tr.places[p.path] == p {
-		delete(tr.places, p.path)
+	if needless && tr.nodes[p.path] == p {
+		delete(tr.nodes, p.path)
 	}
 }
 
-// read has a side read from now on, and returns the number of that read.
-func (tr *tracker) read(sd *side) uint64 {
+// read has a watch read from now on, and returns the number of that read.
+func (tr *tracker) read(nw *nodeWatch) uint64 {
 	switch {
-	case sd.reading:
-		sd.again = true
-	case !sd.queued:
-		sd.queued = true
-		tr.queue = append(tr.queue, sd)
+	case nw.reading:
+		nw.again = true
+	case !nw.queued:
+		nw.queued = true
+		tr.queue = append(tr.queue, nw)
 		if tr.readers < maxReads && !tr.over && tr.s.Go(tr.serve) {
 			tr.readers++
 		}
 	}
-	return sd.started + 1
+	return nw.started + 1
 }
 
 // serve reads until the queue is empty.
@@ -121,41 +121,41 @@ func (tr *tracker) serve() {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	for len(tr.queue) > 0 && !tr.over {
-		sd := tr.queue[0]
+		nw := tr.queue[0]
 		if tr.queue = tr.queue[1:]; len(tr.queue) == 0 {
 			tr.queue = nil
 		}
-		tr.serveOne(sd)
+		tr.serveOne(nw)
 	}
 	tr.readers--
 }
 
 // serveOne makes one read, and lets go of the mutex meanwhile.
-func (tr *tracker) serveOne(sd *side) {
-	sd.queued, sd.again, sd.reading = false, false, true
-	sd.started++
-	q := tr.questionOf(sd)
+func (tr *tracker) serveOne(nw *nodeWatch) {
+	nw.queued, nw.again, nw.reading = false, false, true
+	nw.started++
+	q := tr.questionOf(nw)
 	tr.mu.Unlock()
 	a := tr.ask(q)
 	tr.mu.Lock()
-	sd.reading, sd.armed = false, a.armed
+	nw.reading, nw.armed = false, a.armed
 	switch {
 	case errors.Is(a.err, registry.ErrSessionLost) || tr.s.Err() != nil:
 		tr.over = true
 		return
 	case denies(a.err):
-		tr.refuse(sd, a.err)
+		tr.refuse(nw, a.err)
 	case a.err != nil:
-		sd.again = true
-	case q.list && sd.wanted():
-		tr.takeList(sd.p, sd.started, a)
+		nw.again = true
+	case q.list && nw.wanted():
+		tr.takeList(nw.p, nw.started, a)
 	case q.value || q.absence:
-		tr.takeNode(sd.p, sd.started, a)
+		tr.takeNode(nw.p, nw.started, a)
 	}
-	if sd.again && sd.wanted() {
-		tr.read(sd)
+	if nw.again && nw.wanted() {
+		tr.read(nw)
 	}
-	tr.settle(sd.p)
+	tr.unwatchUnneeded(nw.p)
 }
 
 // notify takes an event of the link's: it uses up the watches that it is about.
@@ -166,7 +166,7 @@ func (tr *tracker) notify(n link.Notification) {
 	}
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	p := tr.places[path]
+	p := tr.nodes[path]
 	if p == nil {
 		return
 	}
@@ -183,18 +183,18 @@ func (tr *tracker) notify(n link.Notification) {
 }
 
 // fired reads again what a watch has reported to be old.
-func (tr *tracker) fired(sd *side) {
-	sd.armed = false
-	if sd.wanted() {
-		tr.read(sd)
+func (tr *tracker) fired(nw *nodeWatch) {
+	nw.armed = false
+	if nw.wanted() {
+		tr.read(nw)
 	}
-	tr.settle(sd.p)
+	tr.unwatchUnneeded(nw.p)
 }
 
 // deleted takes the end of a node. While no read is under way the event is about
 // the node that was read last, so that it need not be asked for again; what may
 // have been created since comes with its directory's list, or is asked for.
-func (tr *tracker) deleted(p *place) {
+func (tr *tracker) deleted(p *watchedNode) {
 	p.data.armed = false
 	if p.data.reading || p.wantsAbsence() {
 		tr.read(&p.data)
@@ -202,5 +202,5 @@ func (tr *tracker) deleted(p *place) {
 	if !p.data.reading && p.node.Exists() {
 		tr.takeNode(p, 0, answer{node: registry.Node{Path: p.path}})
 	}
-	tr.settle(p)
+	tr.unwatchUnneeded(p)
 }

@@ -126,7 +126,7 @@ func TestDeniedTargets(t *testing.T) {
 		require.Equal(t, "/b", events[0].Path)
 		require.NoError(t, v.w.Close())
 		synctest.Wait()
-		require.Empty(t, s.tracker.places)
+		require.Empty(t, s.tracker.nodes)
 	})
 }
 
@@ -152,8 +152,8 @@ func TestEndOfAChildCostsNoRead(t *testing.T) {
 		events, err = v.w.Next(t.Context())
 		require.NoError(t, err)
 		require.Len(t, events, 100)
-		require.Len(t, s.tracker.places, 1)
-		require.Empty(t, s.tracker.places["/a"].names)
+		require.Len(t, s.tracker.nodes, 1)
+		require.Empty(t, s.tracker.nodes["/a"].names)
 	})
 }
 
@@ -172,7 +172,7 @@ func TestWatchersGiveWatchesBack(t *testing.T) {
 		require.NoError(t, v.w.Close())
 		synctest.Wait()
 		require.ElementsMatch(t, []string{"list /a", "data /a", "data /a/x"}, f.disarmed)
-		require.Empty(t, s.tracker.places)
+		require.Empty(t, s.tracker.nodes)
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/elasticron/elasticron/core/internal/lane"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
@@ -184,7 +184,7 @@ type bed struct {
 	client *memory.Registry
 	ses    registry.Session // the recorder's
 	other  registry.Session // everybody else's
-	pool   *lane.Pool
+	pool   *workqueue.Pool
 	rec    *Recorder
 	place  Place
 	lives  int
@@ -207,7 +207,7 @@ func onBedOf(t *testing.T, total int, wrap func(registry.Session) registry.Sessi
 }
 
 func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Session) *bed {
-	b := &bed{T: t, owner: &owner{t: t}, srv: memory.NewServer(memory.Config{}), pool: lane.NewPool(4)}
+	b := &bed{T: t, owner: &owner{t: t}, srv: memory.NewServer(memory.Config{}), pool: workqueue.NewPool(4)}
 	b.client = b.srv.Registry("shop")
 	var err error
 	b.ses, err = b.client.Open(t.Context())

@@ -57,7 +57,7 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 	case isRefused && !denied:
 		r.revert(b)
 		r.mu.Lock()
-		r.stale = r.stale || out.Doubt || failed.Index == 1
+		r.stale = r.stale || out.Uncertain || failed.Index == 1
 		r.mu.Unlock()
 		r.amend(ctx, b, failed)
 	case denied:
@@ -70,7 +70,7 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 	default: // the registration or the session ends: Resume will know
 		r.revert(b)
 		for _, e := range b.entries {
-			e.doubt = b.seq
+			e.unknown = b.seq
 		}
 		r.putBack(b.entries)
 	}
@@ -85,7 +85,7 @@ func (r *Recorder) applied(b *batch, out settle.Outcome) {
 	r.mu.Lock()
 	r.version++
 	r.atMost, r.alone = 0, 0
-	r.stale = r.stale || out.Doubt
+	r.stale = r.stale || out.Uncertain
 	r.rounds = r.rounds || b.signal > 0
 	changes := make([]Change, len(b.entries))
 	for i, e := range b.entries {

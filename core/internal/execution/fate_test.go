@@ -133,13 +133,13 @@ func TestALedgerThatMovedOnSettlesAnUncertainBegin(t *testing.T) {
 // else the item would be recorded as running with nobody running it.
 func TestAnObstructedCreate(t *testing.T) {
 	for name, fates := range map[string][]memory.Fate{
-		"certain":        nil,
-		"answer lost":    {memory.AppliedLate(3 * time.Second), memory.Deliver, memory.AnswerLost},
-		"request lost":   {memory.AppliedLate(3 * time.Second), memory.Deliver, memory.RequestLost},
-		"applied late":   {memory.AppliedLate(3 * time.Second), memory.Deliver, memory.AppliedLate(time.Second)},
-		"after it":       {memory.AppliedLate(60 * time.Millisecond), memory.Deliver, memory.RequestLost, memory.RequestLost},
-		"refused":        {memory.AppliedLate(3 * time.Second), memory.Deliver, memory.Refused},
-		"twice in doubt": {memory.AppliedLate(3 * time.Second), memory.RequestLost, memory.AnswerLost},
+		"certain":         nil,
+		"answer lost":     {memory.AppliedLate(3 * time.Second), memory.Deliver, memory.AnswerLost},
+		"request lost":    {memory.AppliedLate(3 * time.Second), memory.Deliver, memory.RequestLost},
+		"applied late":    {memory.AppliedLate(3 * time.Second), memory.Deliver, memory.AppliedLate(time.Second)},
+		"after it":        {memory.AppliedLate(60 * time.Millisecond), memory.Deliver, memory.RequestLost, memory.RequestLost},
+		"refused":         {memory.AppliedLate(3 * time.Second), memory.Deliver, memory.Refused},
+		"twice uncertain": {memory.AppliedLate(3 * time.Second), memory.RequestLost, memory.AnswerLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBed(t, 2, func(b *bed) {

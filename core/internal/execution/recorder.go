@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/elasticron/elasticron/core/internal/lane"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -92,7 +92,7 @@ type Config struct {
 	Session registry.Session
 	Context context.Context
 	// Pool runs the recorder's task.
-	Pool *lane.Pool
+	Pool *workqueue.Pool
 	// Now is the wall clock.
 	Now func() time.Time
 	// Running is the path of an item's running node.
@@ -110,7 +110,7 @@ type Place struct{ ID, Life, Ledger, Rounds string }
 type Recorder struct {
 	cfg   Config
 	owner Owner
-	task  *lane.Task
+	task  *workqueue.Task
 	busy  sync.Mutex // held while the task works
 
 	mu      sync.Mutex
@@ -136,10 +136,10 @@ type Recorder struct {
 // An entry is a change that is not applied yet.
 type entry struct {
 	Change
-	shows  bool      // its commit makes the running node
-	before time.Time // of a begin: when the run before it began
-	large  bool      // it was too large even alone: others go first
-	doubt  int64     // Seq of a commit with it whose outcome was unknown when the registration ended
+	shows   bool      // its commit makes the running node
+	before  time.Time // of a begin: when the run before it began
+	large   bool      // it was too large even alone: others go first
+	unknown int64     // Seq of a commit with it whose outcome was unknown when the registration ended
 }
 
 // NewRecorder returns a recorder of the ledger that node holds.
@@ -225,12 +225,12 @@ func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
 	var applied []Change
 	waiting := r.queue[:0]
 	for _, e := range r.queue {
-		if e.doubt != 0 && e.doubt == led.Seq {
+		if e.unknown != 0 && e.unknown == led.Seq {
 			applied = append(applied, e.Change)
 			r.note(e)
 			continue
 		}
-		e.doubt = 0
+		e.unknown = 0
 		waiting = append(waiting, e)
 	}
 	r.queue = waiting

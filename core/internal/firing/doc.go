@@ -1,5 +1,5 @@
 // Package firing fires one job's items in one registration: it joins the item machine
-// (package items), the recorder of its ledger (package execution), the alarm and the
+// (package items), the recorder of its ledger (package execution), the timer and the
 // places of the items' functions, and tells what happens.
 //
 //	f, err := firing.New(config, place, ledgerNode)
@@ -10,6 +10,6 @@
 // # Concurrency
 //
 // All methods are safe for concurrent use. One lock guards the machine; while it is
-// held the locks of the recorder, of places, of the alarm and of whoever gets events
+// held the locks of the recorder, of places, of the timer and of whoever gets events
 // and watches are taken, never the other way round.
 package firing

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
-	"github.com/elasticron/elasticron/core/internal/alarm"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/items"
-	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/core/internal/places"
+	"github.com/elasticron/elasticron/core/internal/timer"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
@@ -42,8 +42,8 @@ type Config struct {
 	// Life is the context of the registry session's life.
 	Life context.Context
 	// Records runs the recorder.
-	Records *lane.Pool
-	Clock   *alarm.Clock
+	Records *workqueue.Pool
+	Clock   *timer.Clock
 	// Now is the wall clock.
 	Now    func() time.Time
 	Places *places.Places
@@ -67,7 +67,7 @@ type Config struct {
 type Firing struct {
 	cfg   Config
 	rec   *execution.Recorder
-	alarm *alarm.Alarm
+	timer *timer.Timer
 
 	mu       sync.Mutex
 	id       string
@@ -98,7 +98,7 @@ func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, e
 		cfg: c, id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{}, runs: map[int]*run{},
 		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running()}),
 	}
-	f.alarm = c.Clock.Alarm(f.tick)
+	f.timer = c.Clock.Timer(f.tick)
 	rec, err := execution.NewRecorder(execution.Config{
 		Session: c.Session, Context: c.Life, Pool: c.Records, Now: c.Now, Running: c.Job.Running, Locks: locks,
 	}, f, p, node)
@@ -119,7 +119,7 @@ func locks(value []byte) bool {
 	return err != nil || id.Life == ""
 }
 
-// tick is called by the alarm.
+// tick is called by the timer.
 func (f *Firing) tick(time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,8 +127,8 @@ func (f *Firing) tick(time.Time) {
 	f.arm()
 }
 
-// arm sets the alarm to when the machine wants to be asked next. What came due and is still
-// to be called by the alarm is not put off.
+// arm sets the timer to when the machine wants to be asked next. What came due and is still
+// to be called by the timer is not put off.
 func (f *Firing) arm() {
 	now := f.cfg.Now()
 	if due := f.next; !f.never && !due.IsZero() && !due.After(now) {
@@ -137,9 +137,9 @@ func (f *Firing) arm() {
 	next, ok := f.machine.Next(now)
 	f.next, f.never = next, !ok
 	if ok {
-		f.alarm.Set(next)
+		f.timer.Set(next)
 	} else {
-		f.alarm.Clear()
+		f.timer.Clear()
 	}
 }
 
@@ -204,7 +204,7 @@ func (f *Firing) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stopping = true
-	f.alarm.Clear()
+	f.timer.Clear()
 	f.perform(f.machine.Stop())
 	f.askBack()
 }
@@ -225,12 +225,12 @@ func (f *Firing) Resume(id string, p execution.Place, node registry.Node, led *l
 	f.rec.Resume(p, node, led)
 }
 
-// Close ends the alarm and the watches. Functions that run are not waited for.
+// Close ends the timer and the watches. Functions that run are not waited for.
 func (f *Firing) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stopping = true
-	f.alarm.Clear()
+	f.timer.Clear()
 	f.machine.Stop()
 	f.askBack()
 	for n := range f.watched {
@@ -282,7 +282,7 @@ func (f *Firing) own(l *ledger.Ledger) {
 		owned[n] = true
 		if !f.watched[n] {
 			f.watched[n] = true
-			f.cfg.Watch(f.cfg.Job.Disabled(n), registry.Self, func(e registry.Event) { f.sawDisabled(n, e) })
+			f.cfg.Watch(f.cfg.Job.Disabled(n), registry.Self, func(e registry.Event) { f.onDisabled(n, e) })
 		}
 	}
 	for _, n := range before {
@@ -298,8 +298,8 @@ func (f *Firing) own(l *ledger.Ledger) {
 	f.cfg.Changed()
 }
 
-// sawDisabled follows the node by which an operator disables an item.
-func (f *Firing) sawDisabled(n int, e registry.Event) {
+// onDisabled follows the node by which an operator disables an item.
+func (f *Firing) onDisabled(n int, e registry.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.watched[n] {

@@ -148,7 +148,7 @@ func (w *weeks) move(from, to *owner) {
 	w.own(to)
 }
 
-// pass lets time go by: alarms in time, but for stalls, and ends of runs.
+// pass lets time go by: timers in time, but for stalls, and ends of runs.
 func (w *weeks) pass(until time.Time) {
 	for w.now.Before(until) {
 		next := until

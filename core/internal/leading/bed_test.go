@@ -155,15 +155,15 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 		Session: ses, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now, Facts: m.known,
 		Emit: m.emit, Watch: ses.Follow, Unwatch: ses.Unfollow, Waits: m.wait, Changed: func() {},
 	})
-	ses.Follow(b.job.Lives(), registry.Children, m.sawLife)
+	ses.Follow(b.job.Lives(), registry.Children, m.onLife)
 	ses.Follow(b.job.ShardingState(), registry.Children, func(e registry.Event) {
 		if !e.Synced {
-			m.SawFlag(path.Base(e.Node.Path), e.Node.Exists())
+			m.OnFlag(path.Base(e.Node.Path), e.Node.Exists())
 		}
 	})
 	ses.Follow(b.job.Leader(), registry.Self, func(e registry.Event) {
 		if !e.Synced {
-			m.SawLeader(e.Node)
+			m.OnLeader(e.Node)
 		}
 	})
 	b.Cleanup(func() { m.end() })
@@ -176,7 +176,7 @@ func (m *member) end() {
 	_ = m.ses.End(errors.New("the test ends"))
 }
 
-func (m *member) sawLife(e registry.Event) {
+func (m *member) onLife(e registry.Event) {
 	if e.Synced {
 		return
 	}

@@ -3,7 +3,7 @@
 // schedule in force, and who owns which item (package sharding derives it).
 //
 //	l := leading.New(config)
-//	l.SawLeader(node)   // from the watches
+//	l.OnLeader(node)   // from the watches
 //	l.Look()            // something has changed that the assignment depends on
 //	l.Close()
 //

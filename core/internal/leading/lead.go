@@ -394,7 +394,7 @@ func (l *Leader) await(p *sharding.Plan) {
 		l.cfg.Unwatch(t.path, t.scope)
 	}
 	for _, t := range add {
-		l.cfg.Watch(t.path, t.scope, l.sawAwaited)
+		l.cfg.Watch(t.path, t.scope, l.onAwaited)
 	}
 	switch {
 	case len(p.Waiting) > 0:
@@ -429,9 +429,9 @@ func (l *Leader) lookAgain() {
 	})
 }
 
-// sawAwaited looks again when an item has ended that is leaving, or a held ledger has
+// onAwaited looks again when an item has ended that is leaving, or a held ledger has
 // changed; once, too, when the watch begins, since that may have happened before.
-func (l *Leader) sawAwaited(e registry.Event) {
+func (l *Leader) onAwaited(e registry.Event) {
 	if !e.Synced {
 		l.Look()
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
-	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
@@ -40,7 +40,7 @@ type Config struct {
 	// Context ends with this registration.
 	Context context.Context
 	// Pool runs the leader's tasks.
-	Pool *lane.Pool
+	Pool *workqueue.Pool
 	Job  layout.Job
 	// ID is the instance's own.
 	ID string
@@ -62,8 +62,8 @@ type Config struct {
 // A Leader is one registration's part in leading.
 type Leader struct {
 	cfg  Config
-	work *lane.Task
-	tidy *lane.Task
+	work *workqueue.Task
+	tidy *workqueue.Task
 
 	mu      sync.Mutex
 	node    registry.Node // leader/election/instance, as seen last
@@ -126,8 +126,8 @@ func (l *Leader) Tidy() {
 	l.tidy.Poke()
 }
 
-// SawLeader follows the leader's node.
-func (l *Leader) SawLeader(n registry.Node) {
+// OnLeader follows the leader's node.
+func (l *Leader) OnLeader(n registry.Node) {
 	l.mu.Lock()
 	was := string(l.node.Value)
 	l.node = n
@@ -141,7 +141,7 @@ func (l *Leader) SawLeader(n registry.Node) {
 	l.mu.Unlock()
 	switch {
 	case follow:
-		l.cfg.Watch(l.cfg.Job.Term(), registry.Self, l.sawTerm)
+		l.cfg.Watch(l.cfg.Job.Term(), registry.Self, l.onTerm)
 	case unfollow:
 		l.cfg.Unwatch(l.cfg.Job.Term(), registry.Self)
 	}
@@ -152,15 +152,15 @@ func (l *Leader) SawLeader(n registry.Node) {
 	l.tidy.Poke()
 }
 
-// sawTerm follows the leader's own term: without it nothing can be written.
-func (l *Leader) sawTerm(e registry.Event) {
+// onTerm follows the leader's own term: without it nothing can be written.
+func (l *Leader) onTerm(e registry.Event) {
 	if !e.Synced && layout.UnmarshalTerm(e.Node.Value).Leader != l.cfg.ID {
 		l.Look()
 	}
 }
 
-// SawFlag follows the nodes by which Java members learn that items are assigned.
-func (l *Leader) SawFlag(name string, exists bool) {
+// OnFlag follows the nodes by which Java members learn that items are assigned.
+func (l *Leader) OnFlag(name string, exists bool) {
 	l.mu.Lock()
 	if exists {
 		l.flags[name] = true
@@ -209,7 +209,7 @@ func (l *Leader) step() {
 	if ctx.Err() != nil {
 		return
 	}
-	err := l.govern(ctx)
+	err := l.act(ctx)
 	if err == nil {
 		l.mu.Lock()
 		l.pause = 0
@@ -235,8 +235,8 @@ func (l *Leader) warn(problem string, err error) {
 	l.cfg.Emit(event.Warning{Job: l.cfg.Job.Name(), Problem: problem, Err: err})
 }
 
-// govern elects, leads, or steps down.
-func (l *Leader) govern(ctx context.Context) error {
+// act elects, leads, or steps down.
+func (l *Leader) act(ctx context.Context) error {
 	l.mu.Lock()
 	node, led, able := l.node, l.led, l.able
 	ours := node.Owned && string(node.Value) == l.cfg.ID

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
-	"github.com/elasticron/elasticron/core/internal/alarm"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/items"
-	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/core/internal/session"
 	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/core/internal/timer"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
@@ -43,7 +43,7 @@ type Host interface {
 type Config struct {
 	Host    Host
 	Session *session.Session
-	Clock   *alarm.Clock
+	Clock   *timer.Clock
 	Now     func() time.Time
 	Emit    func(event.Event)
 	Job     layout.Job
@@ -69,8 +69,8 @@ type Member struct {
 	cfg   Config
 	ctx   context.Context // of the job's runs
 	stop  context.CancelCauseFunc
-	task  *lane.Task
-	check *alarm.Alarm // the next reconciliation
+	task  *workqueue.Task
+	check *timer.Timer // the next reconciliation
 
 	putting sync.Mutex     // held while what the items go by is put in force
 	put     items.Settings // what was put in force last; guarded by putting
@@ -127,13 +127,13 @@ func New(c Config) *Member {
 	}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
-	m.check = c.Clock.Alarm(m.reconcile)
+	m.check = c.Clock.Timer(m.reconcile)
 	return m
 }
 
 // Join registers the job as soon as the registry lets it.
 func (m *Member) Join() {
-	m.cfg.Session.Follow(m.cfg.Job.Config(), registry.Self, m.sawConfig)
+	m.cfg.Session.Follow(m.cfg.Job.Config(), registry.Self, m.onConfig)
 	m.task.Poke()
 }
 
@@ -246,7 +246,7 @@ func (m *Member) Quiet() bool {
 	return f == nil || left || m.cfg.Session.Context.Err() != nil || f.Quiet()
 }
 
-// Close ends what the session's end does not: alarms and watches.
+// Close ends what the session's end does not: timers and watches.
 func (m *Member) Close(cause error) {
 	m.Pause()
 	m.stop(cause)

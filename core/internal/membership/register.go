@@ -233,13 +233,13 @@ func (m *Member) open(ctx context.Context) error {
 	paused, every := m.paused, m.set.Reconcile
 	m.leader = m.newLeader(id)
 	m.mu.Unlock()
-	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.sawNotice)
+	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.onNotice)
 	if paused { // Stop came meanwhile, or somebody shut the instance down
 		f.Stop()
 		return nil
 	}
 	m.putInForce()
-	m.cfg.Session.Follow(m.cfg.Job.Leader(), registry.Self, m.sawLeader)
+	m.cfg.Session.Follow(m.cfg.Job.Leader(), registry.Self, m.onLeader)
 	m.arm(every)
 	m.cfg.Host.Running(id)
 	m.look()

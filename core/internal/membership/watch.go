@@ -31,11 +31,11 @@ func (m *Member) watchAll() {
 		return
 	}
 	job, watch := m.cfg.Job, m.cfg.Session.Follow
-	watch(job.Servers(), registry.Children, m.noting(m.sawServer))
-	watch(job.Instances(), registry.Children, m.noting(m.sawInstance))
-	watch(job.Lives(), registry.Children, m.noting(m.sawLife))
-	watch(job.InForce(), registry.Children, m.noting(m.sawInForce))
-	watch(job.ShardingState(), registry.Children, m.noting(m.sawFlag))
+	watch(job.Servers(), registry.Children, m.noting(m.onServer))
+	watch(job.Instances(), registry.Children, m.noting(m.onInstance))
+	watch(job.Lives(), registry.Children, m.noting(m.onLife))
+	watch(job.InForce(), registry.Children, m.noting(m.onInForce))
+	watch(job.ShardingState(), registry.Children, m.noting(m.onFlag))
 }
 
 // noting wraps the handler of a target that must be synced before the member registers.
@@ -65,7 +65,7 @@ func (m *Member) noting(note func(registry.Node) func()) func(registry.Event) {
 	}
 }
 
-func (m *Member) sawServer(n registry.Node) func() {
+func (m *Member) onServer(n registry.Node) func() {
 	ip := path.Base(n.Path)
 	if !n.Exists() {
 		delete(m.servers, ip)
@@ -117,7 +117,7 @@ func (m *Member) enabled(ip string) bool {
 	return known && err == nil && on
 }
 
-func (m *Member) sawInstance(n registry.Node) func() {
+func (m *Member) onInstance(n registry.Node) func() {
 	id := path.Base(n.Path)
 	had := m.instances[id]
 	if n.Exists() {
@@ -155,7 +155,7 @@ func (m *Member) besideJava() bool {
 	return false
 }
 
-func (m *Member) sawLife(n registry.Node) func() {
+func (m *Member) onLife(n registry.Node) func() {
 	id := path.Base(n.Path)
 	if !n.Exists() {
 		_, had := m.lives[id]
@@ -178,18 +178,18 @@ var (
 	errNoticeGone = errors.New("the instance's notice was deleted from outside")
 )
 
-func (m *Member) sawFlag(n registry.Node) func() {
+func (m *Member) onFlag(n registry.Node) func() {
 	l := m.leader
 	if l == nil {
 		return nil
 	}
 	name, exists := path.Base(n.Path), n.Exists()
-	return func() { l.SawFlag(name, exists) }
+	return func() { l.OnFlag(name, exists) }
 }
 
-// sawInForce follows the schedule by which everybody fires. The base is the leader's.
+// onInForce follows the schedule by which everybody fires. The base is the leader's.
 // Operators pause instances beside it.
-func (m *Member) sawInForce(n registry.Node) func() {
+func (m *Member) onInForce(n registry.Node) func() {
 	if name, ok := layout.PausedName(path.Base(n.Path)); ok {
 		if n.Exists() {
 			m.halted[name] = true
@@ -285,15 +285,15 @@ func (m *Member) itemSettings() items.Settings {
 	return items.Settings{Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire}
 }
 
-// sawLeader follows who leads.
-func (m *Member) sawLeader(e registry.Event) {
+// onLeader follows who leads.
+func (m *Member) onLeader(e registry.Event) {
 	m.mu.Lock()
 	l := m.leader
 	m.mu.Unlock()
 	if e.Synced || l == nil {
 		return
 	}
-	l.SawLeader(e.Node)
+	l.OnLeader(e.Node)
 	m.look()
 }
 
@@ -310,8 +310,8 @@ func (m *Member) look() {
 	m.changed()
 }
 
-// sawNotice has the ledger read that the leader has written.
-func (m *Member) sawNotice(e registry.Event) {
+// onNotice has the ledger read that the leader has written.
+func (m *Member) onNotice(e registry.Event) {
 	if e.Synced || (e.Node.Exists() && e.Node.Version == 0) {
 		return
 	}
@@ -325,8 +325,8 @@ func (m *Member) sawNotice(e registry.Event) {
 	}
 }
 
-// sawConfig puts a changed configuration in force.
-func (m *Member) sawConfig(e registry.Event) {
+// onConfig puts a changed configuration in force.
+func (m *Member) onConfig(e registry.Event) {
 	if e.Synced {
 		return
 	}

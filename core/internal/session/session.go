@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/elasticron/elasticron/core/internal/lane"
 	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -34,7 +34,7 @@ type Session struct {
 	// Context ends with the session; its cause is why.
 	Context context.Context
 	// Control and Records run tasks that make requests.
-	Control, Records *lane.Pool
+	Control, Records *workqueue.Pool
 
 	cancel  context.CancelCauseFunc
 	watcher registry.Watcher
@@ -70,7 +70,7 @@ func Open(ctx context.Context, reg registry.Registry, warn func(problem string, 
 	}
 	s := &Session{
 		Session: ses, watcher: w, warn: warn, routes: map[target]*route{},
-		Control: lane.NewPool(controlTasks), Records: lane.NewPool(recordTasks),
+		Control: workqueue.NewPool(controlTasks), Records: workqueue.NewPool(recordTasks),
 	}
 	s.Context, s.cancel = context.WithCancelCause(context.Background())
 	s.joined.Go(s.follow)

@@ -10,7 +10,7 @@
 // other commit does. While the outcome is unknown the same operations are submitted
 // again: they are applied now, or refused. A refusal at the marker says that it has
 // moved on, so that nothing in flight can be applied any more, and the node shows
-// whether one of the attempts was. A refusal elsewhere leaves a doubt, which Neutral
+// whether one of the attempts was. A refusal elsewhere leaves it open, which Neutral
 // ends: it moves the marker on.
 //
 // # Errors

@@ -36,30 +36,30 @@ type Outcome struct {
 	// Revision is that of the commit; where its answer was lost, that of the marker's
 	// node as it was read, which is no earlier.
 	Revision registry.Revision
-	// Doubt: an attempt's answer was lost. What the registry holds now must be read.
-	Doubt bool
+	// Uncertain: an attempt's answer was lost. What the registry holds now must be read.
+	Uncertain bool
 }
 
 // Run applies c. It calls hindered, which may be nil, about once a second while it is
 // held up.
 func (c Commit) Run(ctx context.Context, hindered func(error)) (Outcome, error) {
 	w := waiter{ctx: ctx, hindered: hindered, pause: first}
-	for doubt := false; ; {
+	for uncertain := false; ; {
 		rev, err := c.attempt(ctx, c.Ops)
 		failed, refused := errors.AsType[*registry.CommitError](err)
 		denied := errors.Is(err, registry.ErrDenied)
 		switch {
 		case err == nil:
-			return Outcome{Revision: rev, Doubt: doubt}, nil
-		case refused && !denied && doubt:
+			return Outcome{Revision: rev, Uncertain: uncertain}, nil
+		case refused && !denied && uncertain:
 			rev, err = c.resolve(w, failed)
-			return Outcome{Revision: rev, Doubt: true}, err
-		case refused && !denied, denied && !doubt:
+			return Outcome{Revision: rev, Uncertain: true}, err
+		case refused && !denied, denied && !uncertain:
 			return Outcome{}, err
 		}
-		doubt = doubt || unknown(err)
+		uncertain = uncertain || unknown(err)
 		if final(ctx, err) || !w.wait(err) {
-			return Outcome{Doubt: doubt}, err
+			return Outcome{Uncertain: uncertain}, err
 		}
 	}
 }

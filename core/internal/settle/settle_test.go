@@ -139,7 +139,7 @@ func TestACommitIsAppliedOnce(t *testing.T) {
 					require.Zero(t, b.neutral, "every refusal was at the marker")
 					require.Equal(t, string(c.Ops[1].Value), string(b.node(marker).Value))
 					if first == "delivered" {
-						require.False(t, out.Doubt)
+						require.False(t, out.Uncertain)
 					}
 				})
 			})
@@ -176,17 +176,17 @@ func TestARefusalIsForGood(t *testing.T) {
 	}
 }
 
-// Neutral costs a request, and is there for doubt alone.
+// Neutral costs a request, and is there for an uncertain outcome alone.
 func TestNeutralIsUsedInDoubtOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		fates   []memory.Fate
 		neutral int
 	}{
-		"certain":         {nil, 0},
-		"not sent":        {[]memory.Fate{memory.Refused}, 0},
-		"in doubt":        {[]memory.Fate{memory.RequestLost}, 1},
-		"itself in doubt": {[]memory.Fate{memory.RequestLost, memory.Deliver, memory.AnswerLost}, 2},
-		"itself lost":     {[]memory.Fate{memory.RequestLost, memory.Deliver, memory.RequestLost}, 2},
+		"certain":          {nil, 0},
+		"not sent":         {[]memory.Fate{memory.Refused}, 0},
+		"uncertain":        {[]memory.Fate{memory.RequestLost}, 1},
+		"itself uncertain": {[]memory.Fate{memory.RequestLost, memory.Deliver, memory.AnswerLost}, 2},
+		"itself lost":      {[]memory.Fate{memory.RequestLost, memory.Deliver, memory.RequestLost}, 2},
 		"after what it was to settle": {[]memory.Fate{memory.RequestLost, memory.Deliver,
 			memory.AppliedLate(time.Second)}, 2},
 	} {
@@ -197,7 +197,7 @@ func TestNeutralIsUsedInDoubtOnly(t *testing.T) {
 				out, err := b.run(b.Context(), b.commit())
 				require.ErrorIs(t, err, registry.ErrExists)
 				require.Equal(t, c.neutral, b.neutral)
-				require.Equal(t, c.neutral > 0, out.Doubt)
+				require.Equal(t, c.neutral > 0, out.Uncertain)
 			})
 		})
 	}
@@ -232,21 +232,21 @@ func TestTheMarkerMovesOn(t *testing.T) {
 				if applied {
 					require.NoError(t, err)
 					require.Equal(t, b.node(marker).Modified, out.Revision)
-					require.True(t, out.Doubt)
+					require.True(t, out.Uncertain)
 					return
 				}
 				require.ErrorIs(t, err, registry.ErrVersion)
-				require.True(t, out.Doubt)
+				require.True(t, out.Uncertain)
 			})
 		})
 	}
-	onBed(t, func(b *bed) { // without a doubt nothing is read
+	onBed(t, func(b *bed) { // while outcomes are known nothing is read
 		b.client.ResetRequests()
 		c := b.commit()
 		b.do(registry.Set(marker, nil, registry.AnyVersion))
 		out, err := b.run(b.Context(), c)
 		require.ErrorIs(t, err, registry.ErrVersion)
-		require.False(t, out.Doubt)
+		require.False(t, out.Uncertain)
 		require.Zero(t, b.client.Requests().Get)
 	})
 }
@@ -285,7 +285,7 @@ func TestDenied(t *testing.T) {
 			c.Store = w
 			out, err := b.run(b.Context(), c)
 			require.ErrorIs(t, err, registry.ErrDenied)
-			require.False(t, out.Doubt)
+			require.False(t, out.Uncertain)
 			require.Equal(t, 1, w.tries)
 		})
 		onBed(t, func(b *bed) {
@@ -296,7 +296,7 @@ func TestDenied(t *testing.T) {
 			time.AfterFunc(10*time.Second, func() { w.deny.Store(false) })
 			out, err := b.run(b.Context(), c)
 			require.NoError(t, err)
-			require.True(t, out.Doubt)
+			require.True(t, out.Uncertain)
 			require.InDelta(t, 9, len(b.hindered), 1, "about once a second")
 			require.True(t, b.node(effect).Exists())
 		})
@@ -314,7 +314,7 @@ func TestInvalidIsFinal(t *testing.T) {
 }
 
 func TestTheContextEnds(t *testing.T) {
-	for name, fate := range map[string]memory.Fate{"in doubt": memory.RequestLost, "not sent": memory.Refused} {
+	for name, fate := range map[string]memory.Fate{"uncertain": memory.RequestLost, "not sent": memory.Refused} {
 		t.Run(name, func(t *testing.T) {
 			onBed(t, func(b *bed) {
 				ctx, cancel := context.WithTimeout(b.Context(), 5*time.Second)
@@ -326,7 +326,7 @@ func TestTheContextEnds(t *testing.T) {
 				out, err := b.run(ctx, b.commit())
 				require.Error(t, err)
 				require.Equal(t, 5*time.Second, time.Since(begun))
-				require.Equal(t, name == "in doubt", out.Doubt)
+				require.Equal(t, name == "uncertain", out.Uncertain)
 			})
 		})
 	}

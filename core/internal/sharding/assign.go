@@ -26,7 +26,7 @@ func (p *Plan) assign() {
 			p.after[id].Held, p.after[id].Until = false, time.Time{}
 		}
 	}
-	owners := p.takeStock()
+	owners := p.findOwners()
 	var wanted map[int]string
 	if ids := p.view.eligible(); len(ids) > 0 {
 		p.dropCopies(owners)
@@ -77,8 +77,8 @@ func (p *Plan) complete(wanted map[int]string) bool {
 	return true
 }
 
-// takeStock finds each item's owner, and the record that it has.
-func (p *Plan) takeStock() map[int]string {
+// findOwners finds each item's owner, and the record that it has.
+func (p *Plan) findOwners() map[int]string {
 	owners := map[int]string{}
 	for _, m := range p.view.Members {
 		if !p.ofEpoch(m) {
@@ -86,7 +86,7 @@ func (p *Plan) takeStock() map[int]string {
 		}
 		for n, rec := range m.Ledger.All() {
 			if m.State == Dead {
-				rec = bury(m.ID, rec)
+				rec = cutRuns(m.ID, rec)
 			}
 			if p.outranks(m, rec, owners[n], p.records[n]) {
 				owners[n], p.records[n] = m.ID, rec

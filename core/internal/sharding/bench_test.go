@@ -9,8 +9,8 @@ import (
 	"github.com/elasticron/elasticron/strategy"
 )
 
-// crowd are members that own total items evenly.
-func crowd(members, total int) View {
+// evenView are members that own total items evenly.
+func evenView(members, total int) View {
 	v := View{
 		Base: &layout.Base{Epoch: 1, To: total, Through: start, Assigned: true}, Total: total, Monitor: true,
 		Now: at(10), Up: start, Assign: by(strategy.Sticky{}),
@@ -27,7 +27,7 @@ func crowd(members, total int) View {
 
 // One of 100 members dies: only the items that move are written, in chunks.
 func TestOnlyWhatMovesIsWritten(t *testing.T) {
-	v := crowd(100, 10_000)
+	v := evenView(100, 10_000)
 	v.Members[50].State, v.Members[50].Eligible = Dead, false
 	p := Derive(v)
 	steps, ledgers := 0, 0
@@ -46,19 +46,19 @@ func TestOnlyWhatMovesIsWritten(t *testing.T) {
 
 func BenchmarkPlan(b *testing.B) {
 	for _, size := range []struct{ members, total int }{{100, 10_000}, {1_000, 100_000}} {
-		leaves := crowd(size.members, size.total)
+		leaves := evenView(size.members, size.total)
 		leaves.Members[50].State, leaves.Members[50].Eligible = Dead, false
-		first := crowd(size.members, size.total)
+		first := evenView(size.members, size.total)
 		first.Base = &layout.Base{Epoch: 1, To: size.total, Through: start}
 		for i := range first.Members {
 			first.Members[i].Ledger = ledger.New(0, 0)
 		}
-		hold := crowd(size.members, size.total)
+		hold := evenView(size.members, size.total)
 		hold.Total--
 		for _, c := range []struct {
 			name string
 			view View
-		}{{"settled", crowd(size.members, size.total)}, {"leaves", leaves}, {"first", first}, {"hold", hold}} {
+		}{{"balanced", evenView(size.members, size.total)}, {"leaves", leaves}, {"first", first}, {"hold", hold}} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, size.total), func(b *testing.B) {
 				b.ReportAllocs()
 				steps := 0

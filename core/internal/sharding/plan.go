@@ -132,7 +132,7 @@ func (p *Plan) hold() {
 
 // lose notes what stood in no ledger when its epoch ended.
 func (p *Plan) lose() {
-	owners := p.takeStock()
+	owners := p.findOwners()
 	if len(owners) == p.view.Base.To {
 		return
 	}
@@ -191,7 +191,7 @@ func (p *Plan) inherit() (owed bool) {
 			continue
 		}
 		for n, rec := range m.Ledger.All() {
-			rec = bury(m.ID, rec)
+			rec = cutRuns(m.ID, rec)
 			if p.done(rec) || stale(n, m.Ledger.Epoch) {
 				p.after[m.ID].Delete(n)
 				continue
@@ -279,8 +279,8 @@ func (p *Plan) done(rec ledger.Item) bool {
 	return p.view.Delayed || !rec.Through.Before(p.view.Base.Through)
 }
 
-// bury returns the record that a dead owner's item goes on with: what ran is cut.
-func bury(id string, rec ledger.Item) ledger.Item {
+// cutRuns returns the record that a dead owner's item goes on with: what ran is cut.
+func cutRuns(id string, rec ledger.Item) ledger.Item {
 	if rec.Running() {
 		rec.Told = rec.Told.With(ledger.Note{Due: rec.Run, Instance: id})
 	}

@@ -156,7 +156,7 @@ func (l *Link) deadEnd() net.Conn {
 		if _, err := readFrame(in); err != nil {
 			return
 		}
-		if _, err := server.Write(graveAnswer()); err != nil {
+		if _, err := server.Write(grantedSession()); err != nil {
 			return
 		}
 		l.toldEnd.Do(func() { close(l.ended) })
@@ -165,7 +165,7 @@ func (l *Link) deadEnd() net.Conn {
 			if err != nil || len(request) < 8 {
 				return
 			}
-			if _, err := server.Write(graveReply(getInt32(request), getInt32(request[4:]))); err != nil {
+			if _, err := server.Write(closedReply(getInt32(request), getInt32(request[4:]))); err != nil {
 				return
 			}
 		}
@@ -173,7 +173,7 @@ func (l *Link) deadEnd() net.Conn {
 	return client
 }
 
-func graveAnswer() []byte {
+func grantedSession() []byte {
 	w := &writer{b: make([]byte, 4, 64)}
 	w.int32(0)
 	w.int32(60_000)
@@ -182,7 +182,7 @@ func graveAnswer() []byte {
 	return w.frame()
 }
 
-func graveReply(xid, op int32) []byte {
+func closedReply(xid, op int32) []byte {
 	const connectionLoss = -4
 	w := &writer{b: make([]byte, 4, 32)}
 	w.int32(xid)

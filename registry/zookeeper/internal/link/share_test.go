@@ -74,8 +74,8 @@ func (f *frames) count() (n int) {
 // noBeat is a session timeout with which no heartbeat comes between.
 const noBeat = time.Minute
 
-// A crowd is a link with as many writes under way as are sent one by one.
-type crowd struct {
+// A busyLink is a link with as many writes under way as are sent one by one.
+type busyLink struct {
 	t      *testing.T
 	ctx    context.Context
 	l      *link.Link
@@ -87,9 +87,9 @@ type crowd struct {
 	errs   chan error // of the first
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newBusyLink(t *testing.T) *busyLink {
 	t.Helper()
-	c := &crowd{t: t, ctx: within(t, 30*time.Second), proxy: way(t), frames: &frames{}, errs: make(chan error, share.MaxUnderWay)}
+	c := &busyLink{t: t, ctx: within(t, 30*time.Second), proxy: way(t), frames: &frames{}, errs: make(chan error, share.MaxUnderWay)}
 	c.l = open(t, link.Config{Servers: []string{c.proxy.Addr()}, SessionTimeout: noBeat, Dial: c.frames.dial})
 	c.dir = fresh(t, c.l)
 	c.frames.mu.Lock()
@@ -108,7 +108,7 @@ func newCrowd(t *testing.T) *crowd {
 }
 
 // waits starts a write and returns once it waits, with what becomes of it.
-func (c *crowd) waits(ctx context.Context, requests ...any) (outcome func() (link.Written, error)) {
+func (c *busyLink) waits(ctx context.Context, requests ...any) (outcome func() (link.Written, error)) {
 	before := c.l.Waiting()
 	var w link.Written
 	var err error
@@ -124,14 +124,14 @@ func (c *crowd) waits(ctx context.Context, requests ...any) (outcome func() (lin
 	}
 }
 
-func (c *crowd) version(path string) int32 {
+func (c *busyLink) version(path string) int32 {
 	stat, err := c.l.Exists(c.ctx, path, false)
 	require.NoError(c.t, err)
 	require.NotNil(c.t, stat, path)
 	return stat.Version
 }
 
-func (c *crowd) firstErrors() (errs []error) {
+func (c *busyLink) firstErrors() (errs []error) {
 	c.first.Wait()
 	for range share.MaxUnderWay {
 		errs = append(errs, <-c.errs)
@@ -145,7 +145,7 @@ func set(path string, version int32) *zk.SetDataRequest {
 
 // What waits shares one multi, and each caller gets the results of its own.
 func TestWritesShareARequest(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusyLink(t)
 	var outcomes []func() (link.Written, error)
 	for i := range 20 {
 		path := fmt.Sprint(c.dir, "/n", i)
@@ -178,7 +178,7 @@ func TestWritesShareARequest(t *testing.T) {
 // Who shared a multi with a request that was refused is not refused for that, and
 // is carried out once.
 func TestRefusalIsOnlyTheCallersOwn(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusyLink(t)
 	good, bad := c.waits(c.ctx, set(c.dir+"/first0", 0)), c.waits(c.ctx, create(c.dir+"/new", 0), set(c.dir+"/first1", 7))
 	later := c.waits(c.ctx, set(c.dir+"/first2", -1), create(c.dir+"/later", 0))
 	c.heal()
@@ -202,7 +202,7 @@ func TestRefusalIsOnlyTheCallersOwn(t *testing.T) {
 
 // Who leaves while it waits has sent nothing.
 func TestLeavingWhileItWaits(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusyLink(t)
 	ctx, leave := context.WithCancel(c.ctx)
 	left, stays := c.waits(ctx, create(c.dir+"/left", 0)), c.waits(c.ctx, create(c.dir+"/stays", 0))
 	leave()
@@ -219,7 +219,7 @@ func TestLeavingWhileItWaits(t *testing.T) {
 // Of a connection that breaks only what was sent on it is unknown. What waits goes
 // on with the next.
 func TestBreakWhileItWaits(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusyLink(t)
 	waits := c.waits(c.ctx, create(c.dir+"/waits", 0))
 	c.proxy.Drop()
 	c.heal()
@@ -233,7 +233,7 @@ func TestBreakWhileItWaits(t *testing.T) {
 
 // Whose shared request was not answered knows nothing, and was carried out once if at all.
 func TestLostAnswerToAShare(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusyLink(t)
 	c.frames.mu.Lock()
 	c.frames.cutsMulti = true
 	c.frames.mu.Unlock()
@@ -252,7 +252,7 @@ func TestLostAnswerToAShare(t *testing.T) {
 
 // A session that ends has not sent what waits, and does not know of the rest.
 func TestCloseWhileItWaits(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusyLink(t)
 	waits := c.waits(c.ctx, create(c.dir+"/waits", 0))
 	ctx, cancel := context.WithTimeout(c.ctx, 50*time.Millisecond)
 	defer cancel()
@@ -269,7 +269,7 @@ func TestCloseWhileItWaits(t *testing.T) {
 // The holders of a lock are told apart by the number of the transaction that made
 // their nodes.
 func TestWhatIsToBeAloneSharesNothing(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusyLink(t)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -313,7 +313,7 @@ func TestReconnectTellsTheNewestTransaction(t *testing.T) {
 
 // What is larger than a request may grow by sharing is sent in as many as it takes.
 func TestSharedRequestsAreBounded(t *testing.T) {
-	c := newCrowd(t)
+	c := newBusyLink(t)
 	var requests []any
 	for range 200 {
 		requests = append(requests, set(c.dir, -1))

@@ -15,7 +15,7 @@ import (
 // that does not concern the node.
 const retryPause = 100 * time.Millisecond
 
-// A question is what one read of a side has to find out.
+// A question is what one read of a watch has to find out.
 type question struct {
 	path    string // the contract's
 	list    bool   // the names below it; else of the node:
@@ -34,16 +34,16 @@ type answer struct {
 	missing bool // there is nothing to list
 }
 
-func (tr *tracker) questionOf(sd *side) question {
-	q := question{path: sd.p.path, data: !sd.isList()}
-	if !sd.wanted() {
+func (tr *tracker) questionOf(nw *nodeWatch) question {
+	q := question{path: nw.p.path, data: !nw.isList()}
+	if !nw.wanted() {
 		return q
 	}
-	if sd.isList() {
+	if nw.isList() {
 		q.list = true
 		return q
 	}
-	q.value, q.absence = sd.p.wantsValue(), sd.p.wantsAbsence()
+	q.value, q.absence = nw.p.wantsValue(), nw.p.wantsAbsence()
 	return q
 }
 
@@ -103,9 +103,9 @@ func (tr *tracker) askNode(q question) answer {
 	}
 }
 
-// takeNode takes the state that read nr of a place has brought; 0 is an event.
+// takeNode takes the state that read nr of a node has brought; 0 is an event.
 // Who has come to need the value since a bare one was asked for has asked again.
-func (tr *tracker) takeNode(p *place, nr uint64, a answer) {
+func (tr *tracker) takeNode(p *watchedNode, nr uint64, a answer) {
 	n := a.node
 	if !a.bare {
 		p.spread(nr, n)
@@ -121,7 +121,7 @@ func (tr *tracker) takeNode(p *place, nr uint64, a answer) {
 }
 
 // spread tells everybody who watches the node, or the directory that has it.
-func (p *place) spread(nr uint64, n registry.Node) {
+func (p *watchedNode) spread(nr uint64, n registry.Node) {
 	for _, t := range p.self {
 		t.tellSelf(nr, n)
 	}
@@ -135,12 +135,12 @@ func (p *place) spread(nr uint64, n registry.Node) {
 
 // takeList compares a list with what is known: what is new is read, and so is what
 // is not there any more, unless its end has been reported already.
-func (tr *tracker) takeList(p *place, nr uint64, a answer) {
+func (tr *tracker) takeList(p *watchedNode, nr uint64, a answer) {
 	if p.missing, p.listed = a.missing, nr; a.missing {
 		tr.read(&p.data)
 	}
 	if p.names == nil {
-		p.names = make(map[string]*place, len(a.names))
+		p.names = make(map[string]*watchedNode, len(a.names))
 	}
 	for _, name := range a.names {
 		path := child(p.path, name)
@@ -172,20 +172,20 @@ func (tr *tracker) takeList(p *place, nr uint64, a answer) {
 
 // begin asks for every child once more for a new target of children.
 func (tr *tracker) begin(t *target) {
-	t.begun, t.waiting = true, make(map[*place]uint64, len(t.place.names))
-	for _, c := range t.place.names {
+	t.begun, t.waiting = true, make(map[*watchedNode]uint64, len(t.node.names))
+	for _, c := range t.node.names {
 		t.waiting[c] = tr.read(&c.data)
 	}
 	t.syncWhenComplete()
 }
 
 // refuse gives up the targets that need what the service denies.
-func (tr *tracker) refuse(sd *side, err error) {
-	p := sd.p
+func (tr *tracker) refuse(nw *nodeWatch, err error) {
+	p := nw.p
 	err = fail("watch", p.path, err)
 	var needy []*target
 	switch {
-	case sd.isList():
+	case nw.isList():
 		needy = slices.Clone(p.kids)
 	default:
 		needy = slices.Clone(p.self)

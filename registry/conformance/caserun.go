@@ -15,15 +15,15 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// A trial is one run of one case: its service, its part of the tree, its time,
+// A caseRun is one run of one case: its service, its part of the tree, its time,
 // and a trail of what it did for whoever reads a failure.
-type trial struct {
+type caseRun struct {
 	*recorder
 	h   *observation
 	c   testCase
 	ctx context.Context
 	s   registry.Session // the first session, on a client of its own
-	dir string           // a persistent node that only this trial knows
+	dir string           // a persistent node that only this run knows
 
 	trailMu  sync.Mutex
 	trail    []string
@@ -36,7 +36,7 @@ type trial struct {
 // pollEvery is the interval of all bounded polling.
 const pollEvery = 3 * time.Millisecond
 
-func (t *trial) begin() {
+func (t *caseRun) begin() {
 	t.s = t.open()
 	t.dir = "/conformance-" + strings.ToLower(rand.Text()[:10])
 	if err := registry.EnsurePath(t.ctx, t.s, t.dir); err != nil {
@@ -45,14 +45,14 @@ func (t *trial) begin() {
 }
 
 // step adds a line to the trail.
-func (t *trial) step(format string, args ...any) {
+func (t *caseRun) step(format string, args ...any) {
 	t.trailMu.Lock()
 	defer t.trailMu.Unlock()
 	t.trail = append(t.trail, fmt.Sprintf(format, args...))
 }
 
 // framed is the text of a failure around what was seen, with the steps up to now.
-func (t *trial) framed() func(saw string) string {
+func (t *caseRun) framed() func(saw string) string {
 	t.trailMu.Lock()
 	defer t.trailMu.Unlock()
 	steps, shown := t.trail, cmp.Or(t.trailMax, 14)
@@ -66,48 +66,48 @@ func (t *trial) framed() func(saw string) string {
 }
 
 // fatalf ends the case: format says what was seen instead.
-func (t *trial) fatalf(format string, args ...any) {
+func (t *caseRun) fatalf(format string, args ...any) {
 	t.errorf(format, args...)
 	runtime.Goexit()
 }
 
 // errorf fails the case and goes on; for other goroutines than the case's own.
-func (t *trial) errorf(format string, args ...any) { t.see(fmt.Sprintf(format, args...), t.framed) }
+func (t *caseRun) errorf(format string, args ...any) { t.see(fmt.Sprintf(format, args...), t.framed) }
 
 // void ends a case whose fault did not hit.
-func (t *trial) void(format string, args ...any) {
+func (t *caseRun) void(format string, args ...any) {
 	t.fatalf("void, nothing is proved: "+format, args...)
 }
 
 // must ends the case when a fault could not be injected.
-func (t *trial) must(fault string, err error) {
+func (t *caseRun) must(fault string, err error) {
 	t.step("fault: %s", fault)
 	if err != nil {
 		t.void("fault %s: %v", fault, err)
 	}
 }
 
-// path names a node in the trial's own part of the tree.
-func (t *trial) path(elem string) string { return t.dir + "/" + elem }
+// path names a node in the run's own part of the tree.
+func (t *caseRun) path(elem string) string { return t.dir + "/" + elem }
 
 // registry returns a registry on a client of its own.
-func (t *trial) registry() registry.Registry {
+func (t *caseRun) registry() registry.Registry {
 	reg := t.h.Registry(t.ctx, t.recorder)
 	t.Cleanup(func() { _ = reg.Close() })
 	return reg
 }
 
 // open returns a new session on a client of its own.
-func (t *trial) open() registry.Session { return t.openOn(t.registry()) }
+func (t *caseRun) open() registry.Session { return t.openOn(t.registry()) }
 
 // openLate returns a session whose commit can be AppliedLate.
-func (t *trial) openLate() registry.Session {
+func (t *caseRun) openLate() registry.Session {
 	reg := t.h.LateRegistry(t.ctx, t.recorder)
 	t.Cleanup(func() { _ = reg.Close() })
 	return t.openOn(reg)
 }
 
-func (t *trial) openOn(reg registry.Registry) registry.Session {
+func (t *caseRun) openOn(reg registry.Registry) registry.Session {
 	s, err := reg.Open(t.ctx)
 	if err != nil {
 		t.fatalf("Open: %v", err)
@@ -122,14 +122,14 @@ func (t *trial) openOn(reg registry.Registry) registry.Session {
 }
 
 // within returns a part of the case's time.
-func (t *trial) within(d time.Duration) context.Context {
+func (t *caseRun) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.ctx, d)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 // eventually waits until ok returns "", or fails with what it returned last.
-func (t *trial) eventually(what string, ok func() string) {
+func (t *caseRun) eventually(what string, ok func() string) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	giveUp := time.After(t.left() * 19 / 20) // while ok can still ask
@@ -149,13 +149,13 @@ func (t *trial) eventually(what string, ok func() string) {
 }
 
 // left is what remains of the case's time.
-func (t *trial) left() time.Duration {
+func (t *caseRun) left() time.Duration {
 	deadline, _ := t.ctx.Deadline()
 	return max(0, time.Until(deadline))
 }
 
 // elapse lets a fault last for d: its length is what the case is about.
-func (t *trial) elapse(d time.Duration) {
+func (t *caseRun) elapse(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -168,7 +168,7 @@ func (t *trial) elapse(d time.Duration) {
 // still waits to see that nothing happens: five times as long as the last thing took
 // that did, so that a slow service has its time and a quick one costs none. ok, when
 // given, looks on.
-func (t *trial) still(ok func()) {
+func (t *caseRun) still(ok func()) {
 	wait := min(max(5*time.Duration(t.took.Load()), 200*time.Millisecond), 5*time.Second)
 	for until := time.Now().Add(wait); time.Now().Before(until); {
 		if ok != nil {
@@ -179,7 +179,7 @@ func (t *trial) still(ok func()) {
 }
 
 // expiry is the longest time that the service may take to expire a session.
-func (t *trial) expiry() time.Duration { return t.h.SessionTimeout() + t.h.Grace() }
+func (t *caseRun) expiry() time.Duration { return t.h.SessionTimeout() + t.h.Grace() }
 
 func describe(ops []registry.Op) string {
 	var b strings.Builder
@@ -205,7 +205,7 @@ func describe(ops []registry.Op) string {
 }
 
 // try commits and notes it in the trail.
-func (t *trial) try(ctx context.Context, s registry.Session, ops ...registry.Op) (registry.Revision, error) {
+func (t *caseRun) try(ctx context.Context, s registry.Session, ops ...registry.Op) (registry.Revision, error) {
 	start := time.Now()
 	rev, err := s.Commit(ctx, ops...)
 	if err == nil {
@@ -216,7 +216,7 @@ func (t *trial) try(ctx context.Context, s registry.Session, ops ...registry.Op)
 }
 
 // commit must succeed.
-func (t *trial) commit(s registry.Session, ops ...registry.Op) registry.Revision {
+func (t *caseRun) commit(s registry.Session, ops ...registry.Op) registry.Revision {
 	rev, err := t.try(t.ctx, s, ops...)
 	if err != nil {
 		t.fatalf("commit(%s) failed: %v", describe(ops), err)
@@ -225,13 +225,13 @@ func (t *trial) commit(s registry.Session, ops ...registry.Op) registry.Revision
 }
 
 // create makes a persistent node and returns it.
-func (t *trial) create(s registry.Session, path, value string) registry.Node {
+func (t *caseRun) create(s registry.Session, path, value string) registry.Node {
 	t.commit(s, registry.Create(path, []byte(value)))
 	return t.present(s, path)
 }
 
 // createAll makes many empty nodes in commits that fit.
-func (t *trial) createAll(s registry.Session, paths []string) {
+func (t *caseRun) createAll(s registry.Session, paths []string) {
 	for len(paths) > 0 {
 		n := min(len(paths), s.Limits().MaxOps, 100)
 		ops := make([]registry.Op, n)
@@ -247,12 +247,12 @@ func (t *trial) createAll(s registry.Session, paths []string) {
 }
 
 // refused commits what must fail at index with want.
-func (t *trial) refused(s registry.Session, index int, want error, ops ...registry.Op) {
+func (t *caseRun) refused(s registry.Session, index int, want error, ops ...registry.Op) {
 	_, err := t.try(t.ctx, s, ops...)
 	t.isCommitError(err, index, want, ops)
 }
 
-func (t *trial) isCommitError(err error, index int, want error, ops []registry.Op) {
+func (t *caseRun) isCommitError(err error, index int, want error, ops []registry.Op) {
 	var ce *registry.CommitError
 	switch {
 	case err == nil:

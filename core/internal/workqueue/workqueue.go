@@ -1,15 +1,15 @@
-// Package lane runs tasks on goroutines that exist only while there is work: an
+// Package workqueue runs tasks on goroutines that exist only while there is work: an
 // idle task costs none. A Pool bounds how many run at once; a Task never runs
 // twice at the same time, and a Poke that comes while it runs makes it run once
 // more.
 //
-//	pool := lane.NewPool(16)
+//	pool := workqueue.NewPool(16)
 //	task := pool.Task(func() { ... })
 //	task.Poke()
 //	pool.Close() // refuses later pokes, waits for what runs
 //
 // All methods are safe for concurrent use.
-package lane
+package workqueue
 
 import "sync"
 

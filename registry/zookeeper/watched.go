@@ -7,32 +7,32 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/pending"
 )
 
-// A place is one path that somebody of the session watches, or that the list of
+// A watchedNode is one path that somebody of the session watches, or that the list of
 // a watched directory names. All watchers share it: there is one watch of each
 // kind, and one read under way. The tracker's mutex guards it.
 //
-// What is known of a place is known from reads of its own, in their order, and
+// What is known of a node is known from reads of its own, in their order, and
 // from the end that a watch reports; a list says only what to read.
-type place struct {
+type watchedNode struct {
 	path string
-	data side // Get, and Exists of what is absent
-	list side // Children
+	data nodeWatch // Get, and Exists of what is absent
+	list nodeWatch // Children
 
 	node registry.Node // as last seen, without its value; absent before
 
 	self []*target // that watch this node
 	kids []*target // that watch its children
 
-	missing bool              // the last list says that there is no such directory
-	names   map[string]*place // children that were listed, until they are gone
-	listed  uint64            // the newest list that is in
-	within  *place            // the directory that has it in names
-	naming  uint64            // the directory's list that named it last
+	missing bool                    // the last list says that there is no such directory
+	names   map[string]*watchedNode // children that were listed, until they are gone
+	listed  uint64                  // the newest list that is in
+	within  *watchedNode            // the directory that has it in names
+	naming  uint64                  // the directory's list that named it last
 }
 
-// A side is the data or the children of a place: one watch.
-type side struct {
-	p       *place
+// A nodeWatch is one watch: the data or the children of a node.
+type nodeWatch struct {
+	p       *watchedNode
 	queued  bool
 	reading bool
 	again   bool   // what is being read may be old already
@@ -45,42 +45,42 @@ type target struct {
 	pending.Target
 
 	w      *watcher
-	place  *place
+	node   *watchedNode
 	ends   bool   // absence is the last that it needs to hear of
-	need   uint64 // the first read of the place that was begun for it
+	need   uint64 // the first read of the node that was begun for it
 	begun  bool   // it is in: changes may be told
 	synced bool
 	// Children whose first read is to come, until the target is synced.
-	waiting map[*place]uint64
+	waiting map[*watchedNode]uint64
 }
 
-func newPlace(path string) *place {
-	p := &place{path: path}
+func newWatchedNode(path string) *watchedNode {
+	p := &watchedNode{path: path}
 	p.data.p, p.list.p = p, p
 	return p
 }
 
-// dropped reports whether its directory's last list does not name the place.
-func (p *place) dropped() bool { return p.within != nil && p.naming != p.within.listed }
+// dropped reports whether its directory's last list does not name the node.
+func (p *watchedNode) dropped() bool { return p.within != nil && p.naming != p.within.listed }
 
-func (sd *side) isList() bool { return sd == &sd.p.list }
+func (nw *nodeWatch) isList() bool { return nw == &nw.p.list }
 
-func (sd *side) idle() bool { return !sd.queued && !sd.reading && !sd.armed }
+func (nw *nodeWatch) idle() bool { return !nw.queued && !nw.reading && !nw.armed }
 
-// wanted reports whether somebody needs this side to be watched.
-func (sd *side) wanted() bool {
-	if sd.isList() {
-		return len(sd.p.kids) > 0
+// wanted reports whether somebody needs this watch.
+func (nw *nodeWatch) wanted() bool {
+	if nw.isList() {
+		return len(nw.p.kids) > 0
 	}
-	return sd.p.wantsValue() || sd.p.wantsAbsence()
+	return nw.p.wantsValue() || nw.p.wantsAbsence()
 }
 
 // wantsValue reports whether somebody needs to know what the node holds.
-func (p *place) wantsValue() bool { return p.within != nil || len(p.self) > 0 }
+func (p *watchedNode) wantsValue() bool { return p.within != nil || len(p.self) > 0 }
 
 // wantsAbsence reports whether somebody needs to hear of the node's creation. A
 // child needs not: its directory's list tells.
-func (p *place) wantsAbsence() bool {
+func (p *watchedNode) wantsAbsence() bool {
 	return (len(p.kids) > 0 && p.missing) || slices.ContainsFunc(p.self, func(t *target) bool { return !t.ends })
 }
 
@@ -107,7 +107,7 @@ func (t *target) tellSelf(nr uint64, n registry.Node) {
 }
 
 // tellChild offers the state of a child.
-func (t *target) tellChild(nr uint64, p *place, n registry.Node) {
+func (t *target) tellChild(nr uint64, p *watchedNode, n registry.Node) {
 	if !t.begun {
 		return
 	}
@@ -122,7 +122,7 @@ func (t *target) tellChild(nr uint64, p *place, n registry.Node) {
 }
 
 // forgo does not wait for a child any more: it is none.
-func (t *target) forgo(p *place) {
+func (t *target) forgo(p *watchedNode) {
 	delete(t.waiting, p)
 	t.syncWhenComplete()
 }

@@ -1,4 +1,4 @@
-package alarm
+package timer
 
 import (
 	"math/rand/v2"
@@ -77,12 +77,12 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestAlarmsComeInOrderAtTheirInstants(t *testing.T) {
+func TestTimersComeInOrderAtTheirInstants(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
 		for name, in := range map[string]time.Duration{"d": time.Hour, "a": -time.Minute, "c": 7 * time.Second, "b": time.Millisecond} {
 			due := w.in(in)
-			c.Alarm(func(at time.Time) {
-				require.True(t, due.Equal(at), "an alarm is told its due time")
+			c.Timer(func(at time.Time) {
+				require.True(t, due.Equal(at), "a timer is told its due time")
 				l.call(name)
 			}).Set(due)
 		}
@@ -92,14 +92,14 @@ func TestAlarmsComeInOrderAtTheirInstants(t *testing.T) {
 	})
 }
 
-func TestManyAlarmsInOrder(t *testing.T) {
+func TestManyTimersInOrder(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, _ *log) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var last time.Time
 		calls := 0
-		all := make([]*Alarm, 2_000)
+		all := make([]*Timer, 2_000)
 		for i := range all {
-			all[i] = c.Alarm(func(due time.Time) {
+			all[i] = c.Timer(func(due time.Time) {
 				require.False(t, due.Before(last))
 				require.Equal(t, w.now().Round(0), due)
 				last = due
@@ -125,7 +125,7 @@ func TestManyAlarmsInOrder(t *testing.T) {
 
 func TestSettingAgainReplaces(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
-		a, b := c.Alarm(func(time.Time) { l.call("a") }), c.Alarm(func(time.Time) { l.call("b") })
+		a, b := c.Timer(func(time.Time) { l.call("a") }), c.Timer(func(time.Time) { l.call("b") })
 		a.Set(w.in(10 * time.Second))
 		b.Set(w.in(20 * time.Second))
 		a.Set(w.in(30 * time.Second)) // later, from the front
@@ -138,9 +138,9 @@ func TestSettingAgainReplaces(t *testing.T) {
 	})
 }
 
-func TestAClearedAlarmDoesNotCall(t *testing.T) {
+func TestAClearedTimerDoesNotCall(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
-		a, b := c.Alarm(func(time.Time) { l.call("a") }), c.Alarm(func(time.Time) { l.call("b") })
+		a, b := c.Timer(func(time.Time) { l.call("a") }), c.Timer(func(time.Time) { l.call("b") })
 		a.Clear() // never set
 		a.Set(w.in(time.Second))
 		b.Set(w.in(2 * time.Second))
@@ -154,12 +154,12 @@ func TestAClearedAlarmDoesNotCall(t *testing.T) {
 	})
 }
 
-// A call may set its own alarm and others, clear others, and make new ones.
+// A call may set its own timer and others, clear others, and make new ones.
 func TestSettingFromWithinACall(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
-		var every, other *Alarm
+		var every, other *Timer
 		n := 0
-		every = c.Alarm(func(due time.Time) {
+		every = c.Timer(func(due time.Time) {
 			l.call("every")
 			switch n++; n {
 			case 1:
@@ -170,10 +170,10 @@ func TestSettingFromWithinACall(t *testing.T) {
 				every.Set(due.Add(-time.Hour)) // in the past: once more, at once
 			case 3:
 				other.Clear()
-				c.Alarm(func(time.Time) { l.call("new") }).Set(due.Add(2 * time.Hour))
+				c.Timer(func(time.Time) { l.call("new") }).Set(due.Add(2 * time.Hour))
 			}
 		})
-		other = c.Alarm(func(time.Time) { l.call("other") })
+		other = c.Timer(func(time.Time) { l.call("other") })
 		every.Set(w.in(time.Second))
 		pass(3 * time.Hour)
 		require.Equal(t, []call{
@@ -183,11 +183,11 @@ func TestSettingFromWithinACall(t *testing.T) {
 	})
 }
 
-// A clock that is set forward makes alarms come no more than a Glance later; the
+// A clock that is set forward makes timers come no more than a Glance later; the
 // jump is told before they are called.
 func TestAWallClockSetForward(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
-		a := c.Alarm(func(time.Time) {
+		a := c.Timer(func(time.Time) {
 			require.Len(t, l.jumps, 1)
 			l.call("a")
 		})
@@ -200,10 +200,10 @@ func TestAWallClockSetForward(t *testing.T) {
 	})
 }
 
-// A clock that is set back makes alarms wait for the wall clock to come there.
+// A clock that is set back makes timers wait for the wall clock to come there.
 func TestAWallClockSetBack(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
-		a := c.Alarm(func(time.Time) { l.call("a") })
+		a := c.Timer(func(time.Time) { l.call("a") })
 		a.Set(w.in(time.Minute))
 		pass(12 * time.Second)
 		w.set(-time.Hour)
@@ -217,14 +217,14 @@ func TestAWallClockSetBack(t *testing.T) {
 	})
 }
 
-// The owner sets its alarms anew when it is told: so it acts on a clock set back.
-func TestAlarmsSetAnewOnAJump(t *testing.T) {
+// The owner sets its timers anew when it is told: so it acts on a clock set back.
+func TestTimersSetAnewOnAJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := &wall{}, &log{begun: time.Now()}
-		var a *Alarm
+		var a *Timer
 		ready := make(chan struct{})
 		c := New(w.now, func(time.Duration) { <-ready; a.Set(w.in(time.Second)) })
-		a = c.Alarm(func(time.Time) { l.call("a") })
+		a = c.Timer(func(time.Time) { l.call("a") })
 		close(ready)
 		a.Set(w.in(time.Minute))
 		pass(time.Second)
@@ -238,7 +238,7 @@ func TestAlarmsSetAnewOnAJump(t *testing.T) {
 // Drift below a second is no jump, however long it goes on; a second is one.
 func TestWhatIsAJump(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
-		a := c.Alarm(func(time.Time) {})
+		a := c.Timer(func(time.Time) {})
 		a.Set(w.in(24 * time.Hour))
 		for range 10 {
 			w.set(jump - time.Millisecond)
@@ -259,14 +259,14 @@ func TestWhatIsAJump(t *testing.T) {
 	})
 }
 
-// Without alarms nobody looks at the clock; the next Set does.
+// Without timers nobody looks at the clock; the next Set does.
 func TestAJumpWhileNothingIsSetIsToldAtTheNextSet(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
 		pass(time.Hour)
 		w.set(time.Hour)
 		pass(24 * time.Hour)
 		require.Empty(t, l.takeJumps())
-		c.Alarm(func(time.Time) { l.call("a") }).Set(w.in(time.Second))
+		c.Timer(func(time.Time) { l.call("a") }).Set(w.in(time.Second))
 		pass(time.Minute)
 		require.Equal(t, []jumped{{time.Hour, 25 * time.Hour}}, l.takeJumps())
 		require.Equal(t, []call{{"a", 25*time.Hour + time.Second}}, l.take())
@@ -279,7 +279,7 @@ func TestCloseWhileACallIsUnderWay(t *testing.T) {
 		gate := make(chan struct{})
 		begun := 0
 		for range 3 {
-			c.Alarm(func(time.Time) { begun++; <-gate }).Set(w.in(time.Second))
+			c.Timer(func(time.Time) { begun++; <-gate }).Set(w.in(time.Second))
 		}
 		pass(time.Second)
 		var closed atomic.Int32
@@ -291,7 +291,7 @@ func TestCloseWhileACallIsUnderWay(t *testing.T) {
 		gate <- struct{}{}
 		synctest.Wait()
 		require.Equal(t, int32(2), closed.Load())
-		a := c.Alarm(func(time.Time) { begun++ })
+		a := c.Timer(func(time.Time) { begun++ })
 		a.Set(w.in(time.Second)) // does nothing any more
 		pass(time.Minute)
 		a.Clear()
@@ -299,12 +299,12 @@ func TestCloseWhileACallIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestTenThousandAlarmsAtOneInstant(t *testing.T) {
+func TestTenThousandTimersAtOneInstant(t *testing.T) {
 	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
 		due := w.in(time.Minute)
 		counts := make([]atomic.Int32, 10_000)
 		for i := range counts {
-			c.Alarm(func(at time.Time) {
+			c.Timer(func(at time.Time) {
 				if !due.Equal(at) {
 					t.Error("not its due time")
 				}
@@ -314,7 +314,7 @@ func TestTenThousandAlarmsAtOneInstant(t *testing.T) {
 		requireCounts := func(want int32) {
 			for i := range counts {
 				if counts[i].Load() != want {
-					require.FailNow(t, "alarm", "%d was called %d times, want %d", i, counts[i].Load(), want)
+					require.FailNow(t, "timer", "%d was called %d times, want %d", i, counts[i].Load(), want)
 				}
 			}
 		}
@@ -327,17 +327,17 @@ func TestTenThousandAlarmsAtOneInstant(t *testing.T) {
 	})
 }
 
-// Sets, clears and calls race in real time; every alarm left set is called once.
+// Sets, clears and calls race in real time; every timer left set is called once.
 func TestStress(t *testing.T) {
 	c := New(time.Now, func(time.Duration) {})
 	defer c.Close()
-	const alarms, setters = 64, 4
-	var called [alarms]atomic.Int64
-	var all [alarms]*Alarm
-	last := make(chan struct{}, alarms)
+	const timers, setters = 64, 4
+	var called [timers]atomic.Int64
+	var all [timers]*Timer
+	last := make(chan struct{}, timers)
 	final := time.Now().Add(300 * time.Millisecond)
 	for i := range all {
-		all[i] = c.Alarm(func(due time.Time) {
+		all[i] = c.Timer(func(due time.Time) {
 			called[i].Add(1)
 			if due.Equal(final) {
 				last <- struct{}{}
@@ -349,7 +349,7 @@ func TestStress(t *testing.T) {
 		wg.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(k), 1))
 			for time.Until(final) > 100*time.Millisecond {
-				a := all[random.IntN(alarms)]
+				a := all[random.IntN(timers)]
 				if random.IntN(4) == 0 {
 					a.Clear()
 				} else {
@@ -367,20 +367,20 @@ func TestStress(t *testing.T) {
 		select {
 		case <-last:
 		case <-timeout:
-			require.FailNow(t, "an alarm that was set was not called")
+			require.FailNow(t, "a timer that was set was not called")
 		}
 	}
 	require.Empty(t, last)
 }
 
-// BenchmarkAlarms sets 100,000 alarms at scattered instants and one of them again.
-func BenchmarkAlarms(b *testing.B) {
-	const alarms = 100_000
-	fill := func(c *Clock, call func(time.Time)) []*Alarm {
+// BenchmarkTimers sets 100,000 timers at scattered instants and one of them again.
+func BenchmarkTimers(b *testing.B) {
+	const timers = 100_000
+	fill := func(c *Clock, call func(time.Time)) []*Timer {
 		random, far := rand.New(rand.NewPCG(3, 4)), time.Now().Add(time.Hour)
-		all := make([]*Alarm, alarms)
+		all := make([]*Timer, timers)
 		for i := range all {
-			all[i] = c.Alarm(call)
+			all[i] = c.Timer(call)
 			all[i].Set(far.Add(time.Duration(random.Int64N(int64(time.Hour)))))
 		}
 		return all
@@ -400,7 +400,7 @@ func BenchmarkAlarms(b *testing.B) {
 		random, far := rand.New(rand.NewPCG(5, 6)), time.Now().Add(time.Hour)
 		b.ReportAllocs()
 		for b.Loop() {
-			all[random.IntN(alarms)].Set(far.Add(time.Duration(random.Int64N(int64(time.Hour)))))
+			all[random.IntN(timers)].Set(far.Add(time.Duration(random.Int64N(int64(time.Hour)))))
 		}
 	})
 	b.Run("fire", func(b *testing.B) {
@@ -408,7 +408,7 @@ func BenchmarkAlarms(b *testing.B) {
 		for b.Loop() {
 			w := &wall{}
 			c := New(w.now, func(time.Duration) {})
-			left := alarms
+			left := timers
 			done := make(chan struct{})
 			all := fill(c, func(time.Time) {
 				if left--; left == 0 {

@@ -1,18 +1,17 @@
-// Package alarm calls functions at wall-clock instants: any number of them on
+// Package timer calls functions at wall-clock instants: any number of them on
 // one goroutine and one timer.
 //
-//	clock := alarm.New(time.Now, func(by time.Duration) { ... })
-//	a := clock.Alarm(func(due time.Time) { ... })
+//	clock := timer.New(time.Now, func(by time.Duration) { ... })
+//	a := clock.Timer(func(due time.Time) { ... })
 //	a.Set(due)
 //	clock.Close()
 //
-// An alarm is one shot; its function may set it again. Functions run one after
+// A timer is one shot; its function may set it again. Functions run one after
 // another on the clock's goroutine, so they must be quick. The wall clock is
 // looked at again at least every Glance, so that one that was set is noticed and
-// told: set forward, alarms come at once; set back, they wait until the owner
-// sets them anew. All methods are safe for
-// concurrent use.
-package alarm
+// told: set forward, timers come at once; set back, they wait until the owner
+// sets them anew. All methods are safe for concurrent use.
+package timer
 
 import (
 	"container/heap"
@@ -49,23 +48,23 @@ func New(now func() time.Time, jumped func(by time.Duration)) *Clock {
 	return c
 }
 
-// An Alarm is one function with at most one due time.
-type Alarm struct {
+// A Timer is one function with at most one due time.
+type Timer struct {
 	clock *Clock
 	call  func(due time.Time)
 	due   time.Time // guarded by clock.mu
 	index int       // in the queue, or -1; guarded by clock.mu
 }
 
-// Alarm returns an alarm that is not set.
-func (c *Clock) Alarm(call func(due time.Time)) *Alarm {
-	return &Alarm{clock: c, call: call, index: -1}
+// Timer returns a timer that is not set.
+func (c *Clock) Timer(call func(due time.Time)) *Timer {
+	return &Timer{clock: c, call: call, index: -1}
 }
 
-// Set makes the alarm call at due, and no longer at the time it was set to.
-func (a *Alarm) Set(due time.Time) { a.clock.set(a, due) }
+// Set makes the timer call at due, and no longer at the time it was set to.
+func (a *Timer) Set(due time.Time) { a.clock.set(a, due) }
 
-func (c *Clock) set(a *Alarm, due time.Time) {
+func (c *Clock) set(a *Timer, due time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.due = due.Round(0)
@@ -79,10 +78,10 @@ func (c *Clock) set(a *Alarm, due time.Time) {
 	}
 }
 
-// Clear makes the alarm not call. A call that has begun goes on.
-func (a *Alarm) Clear() { a.clock.clear(a) }
+// Clear makes the timer not call. A call that has begun goes on.
+func (a *Timer) Clear() { a.clock.clear(a) }
 
-func (c *Clock) clear(a *Alarm) {
+func (c *Clock) clear(a *Timer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a.index >= 0 {
@@ -98,7 +97,7 @@ func (c *Clock) nudge() {
 }
 
 // Close stops the clock and waits for a call that is under way. It is idempotent
-// and must not be called from an alarm.
+// and must not be called from a timer.
 func (c *Clock) Close() {
 	c.closed.Do(func() { close(c.stop) })
 	<-c.done
@@ -135,7 +134,7 @@ func (c *Clock) compare() {
 	}
 }
 
-// callDue calls what is due and returns the time to the next alarm.
+// callDue calls what is due and returns the time to the next timer.
 func (c *Clock) callDue() (wait time.Duration, pending bool) {
 	for {
 		select {
@@ -160,7 +159,7 @@ func (c *Clock) callDue() (wait time.Duration, pending bool) {
 	}
 }
 
-type queue []*Alarm
+type queue []*Timer
 
 func (q *queue) Len() int           { return len(*q) }
 func (q *queue) Less(i, j int) bool { return (*q)[i].due.Before((*q)[j].due) }
@@ -171,7 +170,7 @@ func (q *queue) Swap(i, j int) {
 }
 
 func (q *queue) Push(x any) {
-	a, _ := x.(*Alarm) // heap.Push is given nothing else
+	a, _ := x.(*Timer) // heap.Push is given nothing else
 	a.index = len(*q)
 	*q = append(*q, a)
 }

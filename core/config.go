@@ -68,8 +68,11 @@ type JobConfig struct {
 	// is later is told as skipped. 0 is one hour. Negative: however late, but none that was
 	// due while no instance was registered.
 	MisfireWindow time.Duration
-	// Failover runs an item again at once when its instance dies while it runs. The
-	// default is false. It is stored, and not active yet: there is a warning.
+	// Failover runs a fire of an item again when its instance dies while it runs: at once, at
+	// the item's next owner, before anything else of the item. A fire while which three
+	// instances died, or which is older than MisfireWindow after a time in which no instance
+	// was up, is told as cut instead. It needs Monitor. The default is false: what was
+	// running is told as cut.
 	Failover bool
 	// MaxTimeDiff is how far an instance's clock may be off, in whole seconds; 0, the
 	// default, is any. It is stored, and not active yet: there is a warning.

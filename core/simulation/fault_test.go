@@ -163,7 +163,7 @@ func configured(back bool, change func(w *world, j *job, r *rand.Rand) bool) fun
 		b := &blow{of: j.name, hit: hits(1)}
 		if back {
 			b.end = func() {
-				j.unmonitored = before.unmonitored
+				j.unmonitored, j.failover = before.unmonitored, before.failover
 				w.insist(func() bool { return w.configure(j) })
 			}
 		}
@@ -360,6 +360,7 @@ var kinds = []kind{
 	})},
 	{"monitoring switched", 3, true, configured(true, func(w *world, j *job, r *rand.Rand) bool {
 		j.unmonitored = !j.unmonitored
+		j.failover = j.failover && !j.unmonitored
 		return true
 	})},
 	{"server disabled", 4, false, func(w *world, f *fault, r *rand.Rand) *blow {
@@ -452,6 +453,10 @@ var kinds = []kind{
 			defer p.mu.Unlock()
 			p.deaf = ""
 		}}
+	})},
+	{"failover switched", 4, false, configured(true, func(w *world, j *job, r *rand.Rand) bool {
+		j.failover = !j.failover
+		return !j.unmonitored
 	})},
 }
 

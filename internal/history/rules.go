@@ -16,7 +16,8 @@ const (
 	// Fences of an item rise strictly in the order in which its functions were entered.
 	Fences Invariant = "fences"
 	// Outcome: each fire of an item has at most one outcome, which fits what its function
-	// did, and its function is entered at most once.
+	// did, and its function is entered once, and again only where failover is on and the life
+	// had ended in which it ran.
 	Outcome Invariant = "outcome"
 	// Coverage: every fire that was due to an item has an outcome, and nothing else ran.
 	Coverage Invariant = "coverage"

@@ -42,7 +42,7 @@ var Rules = []Rule{
 	{Packages: "core/internal/settings", May: []string{"strategy", "internal/field", "internal/layout", "core/event", "core/internal/misfire", "core/internal/schedule"}, Never: services()},
 	{Packages: "core/internal/settle", May: []string{"registry"}, Never: services()},
 	{Packages: "core/internal/items", May: room("core/event", "core/internal/misfire"), Never: services()},
-	{Packages: "core/internal/sharding", May: room("internal/failpoint"), Never: services()},
+	{Packages: "core/internal/sharding", May: room("core/event", "internal/failpoint"), Never: services()},
 	{Packages: "core/internal/execution", May: room("internal/failpoint", "core/internal/workqueue", "core/internal/settle"), Never: services()},
 	{Packages: "core/internal/session", May: []string{"registry", "core/internal/workqueue", "core/internal/settle"}, Never: services()},
 	{Packages: "core/internal/leading", May: room("core/event", "internal/failpoint", "core/internal/workqueue", "core/internal/settle",

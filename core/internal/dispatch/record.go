@@ -86,7 +86,7 @@ func (d *Dispatcher) record(e event.Event) (string, []slog.Attr) {
 func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 	switch e := e.(type) {
 	case event.FireBegun:
-		return "fire begun", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("late", e.Late), slog.Bool("made up", e.MadeUp)}
+		return "fire begun", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("late", e.Late), slog.Bool("made up", e.MadeUp), slog.Bool("again", e.Redo)}
 	case event.FireEnded:
 		return "fire ended", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Int("failed", e.Failed), slog.Duration("took", e.Took)}
 	case event.ItemEnded:
@@ -107,7 +107,8 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 			job(e.Job), slog.Any("items", e.Items), slog.Time("first", e.First), slog.Time("last", e.Last), slog.Int("count", e.Count), slog.Time("into", e.Into),
 		}
 	case event.ItemCut:
-		return "item cut: its instance's life ended while it ran", []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("instance", e.Instance)}
+		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("instance", e.Instance)}
+		return "item cut: its instance's life ended while it ran", text(attrs, "reason", string(e.Reason))
 	case event.ItemStuck:
 		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.Duration("running", e.Running)}
 		return "item stuck: its timeout is over, and its function has not returned", text(attrs, "stack", e.Stack)

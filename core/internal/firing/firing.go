@@ -29,6 +29,10 @@ type Run struct {
 	Missed int
 	// MadeUp: it runs late, since nobody ran it when it was due.
 	MadeUp bool
+	// Redo: it runs again. Lost is the instance that died last while it ran, Tries how many did.
+	Redo  bool
+	Lost  string
+	Tries int
 	// Yield is closed when the leader wants the item back, and by Stop.
 	Yield <-chan struct{}
 }
@@ -96,7 +100,7 @@ type fire struct {
 func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, error) {
 	f := &Firing{
 		cfg: c, id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{}, runs: map[int]*run{},
-		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running()}),
+		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit()}),
 	}
 	f.timer = c.Clock.Timer(f.tick)
 	rec, err := execution.NewRecorder(execution.Config{

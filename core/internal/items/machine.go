@@ -24,6 +24,8 @@ type Settings struct {
 	Fires misfire.Fires
 	// Misfire is what becomes of fires that came due and could not begin.
 	Misfire misfire.Rule
+	// Failover: a fire that a dead instance had begun runs again.
+	Failover bool
 }
 
 // A Config is what a machine starts with.
@@ -34,13 +36,19 @@ type Config struct {
 	Up time.Time
 	// Blocked are items whose functions, of a session before, have not returned yet.
 	Blocked []int
+	// Places is how many items of the job run at once here; 0 is any number.
+	Places int
 }
 
 // A Machine holds the items of one instance. The zero value is of no use.
 type Machine struct {
 	set           Settings
 	up            time.Time
+	places        int
 	blocked       map[int]bool
+	wary          map[int]*item // those whose redo waits to be the only one of its kind
+	alone         *item         // the one that is
+	withheld      bool          // others did not begin, since they would have waited for its place
 	epoch, total  int
 	held          bool
 	until         time.Time
@@ -88,6 +96,10 @@ type item struct {
 	owes bool
 	// freed is when the item was busy last.
 	freed time.Time
+	// redo is the fire that is to run again, as the record has it. redoing: it is in hand.
+	redo    ledger.Redo
+	redoing bool
+	cut     event.CutReason // why it is not
 	// recorded: the begin in hand stands in the ledger.
 	recorded bool
 	// unrecorded: no commit says what the cursor says, since monitoring was off.
@@ -107,8 +119,8 @@ type item struct {
 // New returns a machine that owns nothing. Servers count as enabled until Server says otherwise.
 func New(c Config) *Machine {
 	m := &Machine{
-		set: c.Settings, up: c.Up, blocked: map[int]bool{}, serverEnabled: true, items: map[int]*item{},
-		strays: map[int]*item{},
+		set: c.Settings, up: c.Up, places: c.Places, blocked: map[int]bool{}, wary: map[int]*item{}, serverEnabled: true,
+		items: map[int]*item{}, strays: map[int]*item{},
 	}
 	for _, n := range c.Blocked {
 		m.blocked[n] = true
@@ -161,6 +173,7 @@ func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 		it := m.adopt(n, rec, now)
 		if was != nil { // another item by the same number
 			m.delays.remove(was)
+			delete(m.wary, n)
 			it.known, it.disabled = was.known, was.disabled
 		}
 		m.items[n] = it
@@ -183,6 +196,7 @@ func (m *Machine) forget(it *item) {
 		m.put(Action{Kind: Drop, Item: it.number, Due: it.due})
 	}
 	m.delays.remove(it)
+	delete(m.wary, it.number)
 	delete(m.items, it.number)
 	if it.phase != idle {
 		it.known = false
@@ -210,6 +224,10 @@ func (it *item) back(rec ledger.Item, recorded bool, now time.Time) {
 // rest makes an item idle: nothing of it is in hand.
 func (m *Machine) rest(it *item) {
 	m.enter(it, idle)
+	it.redoing = false
+	if m.alone == it {
+		m.alone = nil
+	}
 	if m.strays[it.number] == it {
 		delete(m.strays, it.number)
 	}
@@ -229,7 +247,7 @@ func (m *Machine) inHand(n int) *item {
 
 // adopt makes the state of an item that is new here.
 func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
-	it := &item{number: n, cursor: rec.Through, place: -1}
+	it := &item{number: n, cursor: rec.Through, place: -1, redo: rec.Redo}
 	m.visited++
 	if it.cursor.IsZero() {
 		it.cursor = now
@@ -251,7 +269,7 @@ func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
 // update follows what the leader wrote about an item.
 func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
 	m.visited++
-	it.leaving, it.through = rec.Leaving, rec.Through
+	it.leaving, it.through, it.redo = rec.Leaving, rec.Through, rec.Redo
 	if it.told != rec.Told {
 		if notes := rec.Told.Notes(); len(notes) > 0 {
 			m.put(Action{Kind: Tell, Item: it.number, Notes: notes})
@@ -294,12 +312,18 @@ func (m *Machine) Server(enabled bool, now time.Time) []Action {
 	if m.serverEnabled == enabled {
 		return nil
 	}
-	for _, n := range m.order {
-		if it := m.items[n]; enabled && !it.disabled {
-			m.account(it, now) // what came due while it was disabled
-		}
-	}
 	m.serverEnabled = enabled
+	for _, n := range m.order {
+		it := m.items[n]
+		if !enabled || it.disabled {
+			continue
+		}
+		if m.offerable(it) && it.redo.Owed() && m.set.Misfire.Window > 0 && now.Sub(it.redo.Due) > m.set.Misfire.Window {
+			m.cutRedo(it, event.CutDisabled)
+			continue
+		}
+		m.account(it, now) // what came due while it was disabled
+	}
 	m.offerAll(now)
 	return m.done()
 }
@@ -372,6 +396,7 @@ func (m *Machine) Unblock(n int, now time.Time) []Action {
 		it.freed = now
 		m.offer(it, now)
 	}
+	m.relieve(now)
 	return m.done()
 }
 
@@ -429,7 +454,12 @@ func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action 
 	if it == nil {
 		return nil
 	}
-	it.told, it.skips, it.through = Told(it.skips), nil, due
+	it.told, it.skips = Told(it.skips), nil
+	if it.redoing {
+		it.redo.Due = time.Time{}
+	} else {
+		it.through = due
+	}
 	m.enter(it, queued)
 	if m.stopping || m.items[n] != it {
 		m.giveBack(it)
@@ -467,7 +497,8 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	}
 	m.visited++
 	begins, skips := it.phase == beginning, it.skips
-	it.skips, it.recorded = nil, false
+	it.skips, it.recorded, it.redo = nil, false, rec.Redo
+	redoing := it.redoing
 	m.rest(it)
 	if it.cursor = it.before; !it.unrecorded && !rec.Through.IsZero() {
 		it.cursor = rec.Through
@@ -477,6 +508,8 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	}
 	switch {
 	case m.items[n] != it || why == NotOwned || rec.Running(): // offered again when the ledger lets it
+	case begins && why == Elsewhere && redoing:
+		m.cutRedo(it, event.CutElsewhere)
 	case begins && why == Elsewhere:
 		it.recorded = true
 		it.ready = now.Add(m.set.Delay)
@@ -487,6 +520,7 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 		}
 		m.offer(it, now)
 	}
+	m.relieve(now)
 	return m.done()
 }
 
@@ -521,7 +555,10 @@ func (m *Machine) giveBack(it *item) {
 	}
 	m.enter(it, ending)
 	it.skips = nil
-	m.put(Action{Kind: GiveBack, Item: it.number, Due: it.due, Through: it.before})
+	if it.redoing {
+		it.redo.Due = it.due
+	}
+	m.put(Action{Kind: GiveBack, Item: it.number, Due: it.due, Through: it.before, Redo: it.redoing})
 }
 
 // Returned says that the item's function has returned.
@@ -567,12 +604,19 @@ func (m *Machine) Committed(n int, through, now time.Time) []Action {
 	}
 	m.visited++
 	it.told, it.skips, it.recorded, it.unrecorded = Told(it.skips), nil, false, false
+	switch {
+	case it.redoing && it.phase == accounting:
+		it.told, it.redo = ToldCut(it.redo, it.cut), ledger.Redo{}
+	case it.redoing && !it.redo.Owed():
+		it.redo = ledger.Redo{}
+	}
 	it.cursor, it.through = through, through
 	m.rest(it)
 	m.tellMissed(it)
 	if m.items[n] == it {
 		m.offer(it, now)
 	}
+	m.relieve(now)
 	return m.done()
 }
 
@@ -643,6 +687,9 @@ func (m *Machine) Total() int { return m.total }
 
 // Delayed reports whether the schedule in force is a fixed delay.
 func (m *Machine) Delayed() bool { return m.set.Delayed }
+
+// Failover reports whether what dead instances ran runs again.
+func (m *Machine) Failover() bool { return m.set.Failover }
 
 // IsKnown reports whether it was seen if an operator has disabled the item.
 func (m *Machine) IsKnown(n int) bool { return m.items[n] != nil && m.items[n].known }

@@ -14,11 +14,12 @@ func (m *Machine) off(it *item) bool { return it.disabled || !m.serverEnabled }
 
 // offer begins the first fire that an idle item owes, or accounts for what it skips.
 func (m *Machine) offer(it *item, now time.Time) {
-	if m.stopping || it.phase != idle || !it.known || m.blocked[it.number] {
+	if !m.offerable(it) {
 		return
 	}
 	last := m.held && !m.until.IsZero()
-	if it.leaving || (m.held && !last) {
+	if it.redo.Owed() {
+		m.offerRedo(it)
 		return
 	}
 	if it.unrecorded && m.set.Monitor {
@@ -42,6 +43,7 @@ func (m *Machine) offer(it *item, now time.Time) {
 	d := m.decide(it.cursor, upTo, now)
 	skips := skipped(d)
 	switch {
+	case len(d.Runs) > 0 && m.withholds():
 	case len(d.Runs) > 0:
 		if d.Folded.Count > 0 {
 			skips = append(skips, Skip{First: d.Folded.First, Last: d.Folded.Last, Count: d.Folded.Count, Into: d.Runs[0]})
@@ -55,6 +57,12 @@ func (m *Machine) offer(it *item, now time.Time) {
 	case len(skips) > 0:
 		m.pass(it, lastOf(skips, it.cursor), skips)
 	}
+}
+
+// offerable reports whether anything may begin of an item, or be decided about it.
+func (m *Machine) offerable(it *item) bool {
+	return !m.stopping && it.phase == idle && it.known && !m.blocked[it.number] && !it.leaving &&
+		(!m.held || !m.until.IsZero())
 }
 
 // reasons are how a decision's are told.
@@ -76,6 +84,8 @@ func (m *Machine) offerDelayed(it *item, now time.Time) {
 			m.catchUp(it)
 		}
 	case it.ready.After(now):
+		m.delays.add(it)
+	case m.withholds():
 		m.delays.add(it)
 	default:
 		it.before, it.folded, it.owes, it.madeUp = it.cursor, 0, false, false
@@ -100,7 +110,11 @@ func (m *Machine) begin(it *item, due time.Time, skips []Skip) {
 
 // run is what hands the item to its function.
 func (it *item) run(fence registry.Revision) Action {
-	return Action{Kind: Run, Item: it.number, Due: it.due, Fence: fence, MadeUp: it.madeUp, Folded: it.folded}
+	a := Action{Kind: Run, Item: it.number, Due: it.due, Fence: fence, MadeUp: it.madeUp, Folded: it.folded}
+	if it.redoing {
+		a.Redo, a.Lost, a.Tries = true, it.redo.Lost, it.redo.Tries
+	}
+	return a
 }
 
 // lastOf is up to where the epoch that ends lets its fires run: with a record at
@@ -139,7 +153,7 @@ func (m *Machine) close(it *item, now time.Time) {
 
 // account tells what came due while the item was disabled.
 func (m *Machine) account(it *item, now time.Time) {
-	if it.phase != idle || !it.known || it.leaving || m.held || m.stopping {
+	if it.phase != idle || !it.known || it.leaving || m.held || m.stopping || it.redo.Owed() {
 		return
 	}
 	if m.set.Delayed {

@@ -184,7 +184,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	l.base = s.base
 	l.mu.Unlock()
 	s.View = sharding.View{
-		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
+		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
 		Base: l.readBase(s.base),
 	}
 	l.add(&s, ids, nodes[fixed:])

@@ -24,6 +24,10 @@ type Facts struct {
 	ZoneOpen bool
 	// Monitor and Delayed are as in the configuration.
 	Monitor, Delayed bool
+	// Failover: what a dead owner ran runs again; Window is how late that may be where no
+	// instance was up meanwhile.
+	Failover bool
+	Window   time.Duration
 	// Up is since when the job has had a live instance, as this one has registered it.
 	Up time.Time
 	// Lives and Instances are the ids whose nodes the watches have shown.

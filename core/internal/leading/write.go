@@ -102,10 +102,27 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 func (l *Leader) tellCut(step sharding.Step) {
 	for _, w := range step.Ledgers {
 		for _, c := range w.Cut {
+			if c.Note.Instance == "" {
+				l.cfg.Emit(skipped(l.cfg.Job.Name(), c))
+				continue
+			}
 			l.cfg.Emit(event.ItemCut{
 				Job: l.cfg.Job.Name(), Epoch: c.Epoch, Item: c.Item, Due: c.Note.Due, Instance: c.Note.Instance,
+				Reason: event.CutReason(c.Note.Reason),
 			})
 		}
+	}
+}
+
+// skipped is what the note of an owner tells that has recorded skips, and may not have told
+// them.
+func skipped(job string, c sharding.Cut) event.Event {
+	n := c.Note
+	if !n.Into.IsZero() {
+		return event.ItemsFolded{Job: job, Epoch: c.Epoch, Items: []int{c.Item}, First: n.First, Last: n.Due, Count: n.Count, Into: n.Into}
+	}
+	return event.ItemsSkipped{
+		Job: job, Epoch: c.Epoch, Items: []int{c.Item}, First: n.First, Due: n.Due, Count: n.Count, Reason: event.SkipReason(n.Reason),
 	}
 }
 

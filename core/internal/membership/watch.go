@@ -282,7 +282,7 @@ func (m *Member) itemSettings() items.Settings {
 		t.line.Now = m.set.Schedule
 		t.delay, t.delayed = m.set.Schedule.Delay()
 	}
-	return items.Settings{Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire}
+	return items.Settings{Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover}
 }
 
 // onLeader follows who leads.
@@ -401,7 +401,7 @@ func (m *Member) facts() leading.Facts {
 	set := m.itemSettings()
 	s := m.set
 	f := leading.Facts{
-		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Up: m.up, Lives: lives, Instances: instances,
+		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Up: m.up, Lives: lives, Instances: instances,
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},

@@ -41,12 +41,15 @@ type run struct {
 	*log
 	item   int
 	refuse bool
+	first  bool
 	call   func() error
 	err    error
 	took   time.Duration
 }
 
 func (r *run) Item() int { return r.item }
+
+func (r *run) First() bool { return r.first }
 
 func (r *run) Enter() bool {
 	r.note("enter", r.item)

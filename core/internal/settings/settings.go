@@ -100,13 +100,16 @@ func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Setti
 		Gap: cmp.Or(c.Props[PropGap], "run-after"), Overlap: cmp.Or(c.Props[PropOverlap], "first"),
 		Reconcile: time.Duration(max(c.ReconcileIntervalMinutes, 0)) * time.Minute,
 	}
-	var errs [6]error
+	var errs [7]error
 	s.ShowAfter, errs[4] = ParseShowRunning(c.Props[PropShowRunning])
 	s.Misfire, errs[5] = ParseMisfire(c)
 	s.Schedule, errs[0] = ParseSchedule(c.Cron, s.Zone, s.Gap, s.Overlap)
 	errs[1] = checkTotal(c.ShardingTotalCount, s.Schedule)
 	s.Strategy, errs[2] = findStrategy(c.JobShardingStrategyType, own)
 	s.ItemParams, errs[3] = layout.ParseItemParams(c.ShardingItemParameters)
+	if c.Failover && !c.MonitorExecution {
+		errs[6] = field.Errorf("failover", "without monitoring nothing says what a dead instance ran; set Monitor, or leave Failover out")
+	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, Named(job, err)
 	}
@@ -294,7 +297,6 @@ func Inactive(c layout.Config) []string {
 			lines = append(lines, line)
 		}
 	}
-	say(c.Failover, "Failover is set but not active yet: an item whose instance dies while it runs waits for its next fire")
 	say(c.MaxTimeDiffSeconds > 0, "MaxTimeDiff is set but not active yet: clocks are not compared")
 	say(c.StaticSharding, "StaticSharding is set but not active yet: items move when instances change")
 	var foreign []string

@@ -120,7 +120,8 @@ var excuses = []struct {
 	// A ledger was destroyed, and the leader warned that records are lost.
 	{"coverage: the record was destroyed", history.Coverage, (*world).forgot},
 	{"outcome: the record of a run was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
-		return strings.Contains(v.Text, "nobody told it as cut") && w.forgot(v)
+		untold := strings.Contains(v.Text, "nobody told it as cut") || strings.Contains(v.Text, "nothing was told: its life stood")
+		return untold && w.forgot(v)
 	}},
 	{"outcome: a clock ahead decided, and the record was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
 		return slices.ContainsFunc(w.decidedAhead(v.Key, 0), func(r history.Record) bool { return w.forgotSince(v.Key, r.At) })

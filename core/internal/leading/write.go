@@ -251,7 +251,7 @@ func (l *Leader) commit(ctx context.Context, s snapshot, ops []registry.Op) erro
 	switch {
 	case refused && errors.Is(err, registry.ErrDenied):
 		return err
-	case refused && failed.Index < guardOps:
+	case refused && failed.Index == 0:
 		return fmt.Errorf("%w: %w", errNotLeader, err)
 	case refused:
 		return fmt.Errorf("%w: %w", errStale, err)

@@ -176,7 +176,8 @@ func (m *Member) inherit(ctx context.Context) (*ledger.Ledger, []registry.Op, er
 
 // disown takes the items out of a ledger that others have been given since: when the old
 // one was dropped, its owner was taken for dead. It returns what keeps the leader from
-// giving away more meanwhile: each of its commits sets the term.
+// giving away more: each of its commits sets the term at the version that it has read, so
+// that one which was planned without this registration is refused.
 func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.Node) ([]registry.Op, error) {
 	ids, err := m.cfg.Session.Children(ctx, m.cfg.Job.Ledgers())
 	if err != nil {
@@ -202,7 +203,7 @@ func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.N
 	if !term.Exists() || term.Owned {
 		return nil, nil
 	}
-	return []registry.Op{registry.Check(term.Path, term.Version)}, nil
+	return []registry.Op{registry.Set(term.Path, term.Value, term.Version)}, nil
 }
 
 // open starts firing, or goes on, with the ledger that the registration has made.

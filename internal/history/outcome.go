@@ -173,7 +173,8 @@ func (c *checker) judgeTwice(j *job, k Key, f *fire) {
 	}
 	for i, n := range f.runs {
 		for _, before := range f.runs[:i] {
-			if j.failover && n.entered.Redo && c.over(before.entered, n.entered.At) {
+			// The second may be the one that began first, and came to its function too late.
+			if j.failover && (n.entered.Redo && c.over(before.entered, n.entered.At) || before.entered.Redo && c.over(n.entered, n.entered.At)) {
 				continue
 			}
 			if !j.unmonitored || before.entered.Who == n.entered.Who && c.process(n.entered.Who).set > n.entered.At {

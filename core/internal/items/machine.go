@@ -592,6 +592,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	if !stray {
 		m.offer(it, now)
 	}
+	m.relieve(now)
 	return m.done()
 }
 

@@ -17,7 +17,7 @@ func (m *Machine) offerRedo(it *item) {
 	switch {
 	case it.disabled:
 		m.cutRedo(it, event.CutDisabled)
-	case !m.set.Failover:
+	case !m.set.Failover || !m.set.Monitor:
 		m.cutRedo(it, event.CutOff)
 	case !m.serverEnabled: // the leader moves it, or somebody enables it
 	case it.redo.Tries >= waryTries && (m.alone != nil || m.full()):

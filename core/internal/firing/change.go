@@ -31,6 +31,9 @@ func (c *change) Item() int { return c.Action.Item }
 func (c *change) Step() execution.Step {
 	switch c.Kind {
 	case items.Begin, items.Record:
+		if c.Redo {
+			return execution.BeginsAgain
+		}
 		return execution.Begins
 	case items.End:
 		if c.err != nil {

@@ -12,7 +12,12 @@ import (
 // levelOf decides by the type first, so that it costs nothing.
 func levelOf[E event.Event](e E) slog.Level {
 	switch e := any(e).(type) {
-	case event.FireBegun, event.FireEnded:
+	case event.FireBegun:
+		if e.Redo {
+			return slog.LevelWarn
+		}
+		return slog.LevelDebug
+	case event.FireEnded:
 		return slog.LevelDebug
 	case event.ItemEnded:
 		if e.Err != nil {
@@ -86,7 +91,11 @@ func (d *Dispatcher) record(e event.Event) (string, []slog.Attr) {
 func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 	switch e := e.(type) {
 	case event.FireBegun:
-		return "fire begun", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("late", e.Late), slog.Bool("made up", e.MadeUp), slog.Bool("again", e.Redo)}
+		attrs := []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("late", e.Late)}
+		if e.Redo {
+			return "fire begun again: its instance's life ended while it ran", attrs
+		}
+		return "fire begun", append(attrs, slog.Bool("made up", e.MadeUp))
 	case event.FireEnded:
 		return "fire ended", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Int("failed", e.Failed), slog.Duration("took", e.Took)}
 	case event.ItemEnded:

@@ -288,11 +288,11 @@ func TestInactive(t *testing.T) {
 	c.Misfire, c.MaxTimeDiffSeconds, c.Failover, c.StaticSharding = false, 5, true, true
 	c.JobErrorHandlerType, c.JobListenerTypes = "LOG", []string{"x"}
 	lines := Inactive(c)
-	require.Len(t, lines, 4)
-	for i, begin := range []string{"Failover is", "MaxTimeDiff is", "StaticSharding is"} {
+	require.Len(t, lines, 3)
+	for i, begin := range []string{"MaxTimeDiff is", "StaticSharding is"} {
 		require.True(t, strings.HasPrefix(lines[i], begin), lines[i])
 	}
-	require.Equal(t, "settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType, jobListenerTypes", lines[3])
+	require.Equal(t, "settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType, jobListenerTypes", lines[2])
 }
 
 func TestOverwritingKeepsWhatOnlyElasticJobKnows(t *testing.T) {

@@ -76,6 +76,7 @@ type Leader struct {
 	able    bool
 	look    bool
 	untidy  bool
+	off     bool // failover was switched off: nodes of it may stand
 	flags   map[string]bool
 	pause   time.Duration
 	waiting bool
@@ -128,6 +129,14 @@ func (l *Leader) Tidy() {
 	l.untidy = true
 	l.mu.Unlock()
 	l.tidy.Poke()
+}
+
+// FailoverOff makes the leader remove what ElasticJob keeps of failovers: nobody takes it.
+func (l *Leader) FailoverOff() {
+	l.mu.Lock()
+	l.off = true
+	l.mu.Unlock()
+	l.Tidy()
 }
 
 // OnLeader follows the leader's node.

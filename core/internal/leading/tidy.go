@@ -10,7 +10,8 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// tidyUp removes the nodes of items that the total does not have any more. It runs on
+// tidyUp removes the nodes of items that the total does not have any more, and those of
+// ElasticJob's failovers once that is switched off. It runs on
 // the tidy task, in commits that a former leader, or a leader of another epoch, cannot
 // make: each checks the life, the term and the base.
 func (l *Leader) tidyUp() {
@@ -24,7 +25,11 @@ func (l *Leader) tidyUp() {
 	if !due || ctx.Err() != nil {
 		return
 	}
-	if err := l.tidyItems(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, registry.ErrSessionLost) {
+	err := l.tidyItems(ctx)
+	if err == nil {
+		err = l.tidyFailover(ctx)
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, registry.ErrSessionLost) {
 		l.mu.Lock()
 		l.untidy = true
 		l.mu.Unlock()
@@ -72,6 +77,61 @@ func (l *Leader) tidyItems(ctx context.Context) error {
 		}
 	}
 	return l.sweep(ctx, base, ops)
+}
+
+// tidyFailover removes the queue of ElasticJob's failovers, and what says of items that they
+// run again, but for what stands in a session: that goes with it.
+func (l *Leader) tidyFailover(ctx context.Context) error {
+	l.mu.Lock()
+	off, base := l.off, l.base
+	l.mu.Unlock()
+	if !off || l.cfg.Facts().Failover || !base.Exists() {
+		return nil
+	}
+	ops, err := l.failoverNodes(ctx)
+	for room := l.cfg.Session.Limits().MaxOps - tidyGuards; err == nil && len(ops) > 0; {
+		some := ops[:min(room, len(ops))]
+		ops, err = ops[len(some):], l.sweep(ctx, base, some)
+	}
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.off = false // whoever leads in another epoch, or term, leaves them to a reconciliation
+	l.mu.Unlock()
+	return nil
+}
+
+// failoverNodes returns what deletes ElasticJob's nodes of failovers.
+func (l *Leader) failoverNodes(ctx context.Context) (ops []registry.Op, err error) {
+	job := l.cfg.Job
+	var paths []string
+	names, err := l.cfg.Session.Children(ctx, job.FailoverItems())
+	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+		return nil, err
+	}
+	for _, name := range names {
+		paths = append(paths, job.FailoverItems()+"/"+name)
+	}
+	names, err = l.cfg.Session.Children(ctx, job.Sharding())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if n, ok := layout.ParseItem(name); ok {
+			paths = append(paths, job.Failover(n), job.Failovering(n))
+		}
+	}
+	nodes, err := l.cfg.Session.Get(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if n.Exists() && !n.Ephemeral {
+			ops = append(ops, registry.Delete(n.Path, n.Version))
+		}
+	}
+	return ops, nil
 }
 
 // settledTotal is the total of an epoch of which every item is assigned, so that nothing

@@ -365,7 +365,7 @@ func (m *Member) adoptConfig() {
 	if err == nil {
 		m.set = set
 	}
-	f := m.firing
+	f, l, beside := m.firing, m.leader, m.besideJava()
 	m.mu.Unlock()
 	if err != nil {
 		m.warn("the configuration in the registry is refused; the last good one stays in force", err)
@@ -380,6 +380,9 @@ func (m *Member) adoptConfig() {
 	m.putInForce()
 	if f != nil {
 		m.arm(set.Reconcile)
+	}
+	if l != nil && was.Stored.Failover && !set.Stored.Failover && !beside {
+		l.FailoverOff()
 	}
 	m.look()
 }

@@ -264,6 +264,9 @@ func (c *checker) tally(f *fire) {
 	if len(f.cuts) > 0 {
 		t.Cut++
 	}
+	if slices.ContainsFunc(f.runs, func(n *run) bool { return n.entered.Redo }) {
+		t.Again++
+	}
 }
 
 // judgeCoverage judges that each fire that was due has an outcome, and that nothing ran

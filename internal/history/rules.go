@@ -173,8 +173,8 @@ type Tally struct {
 	Records int
 	// Runs are functions entered; Fires are fires of items with an outcome.
 	Runs, Fires int
-	// Ended, Failed (of those), Cut and Skipped count fires of items.
-	Ended, Failed, Cut int
+	// Ended, Failed (of those), Cut and Skipped count fires of items; Again those that ran again.
+	Ended, Failed, Cut, Again int
 	Skipped            map[string]int // by reason; folded is one
 	// Untold are functions that returned in a life that broke before it could tell.
 	Untold int

@@ -391,12 +391,12 @@ func (m *Machine) record(it *item) {
 // Unblock says that the function which a session before left behind has returned.
 func (m *Machine) Unblock(n int, now time.Time) []Action {
 	delete(m.blocked, n)
+	m.relieve(now)
 	if it := m.items[n]; it != nil {
 		m.visited++
 		it.freed = now
 		m.offer(it, now)
 	}
-	m.relieve(now)
 	return m.done()
 }
 
@@ -589,10 +589,10 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	it.unrecorded = true
 	m.rest(it)
 	m.tell(it, skips)
+	m.relieve(now)
 	if !stray {
 		m.offer(it, now)
 	}
-	m.relieve(now)
 	return m.done()
 }
 
@@ -614,10 +614,10 @@ func (m *Machine) Committed(n int, through, now time.Time) []Action {
 	it.cursor, it.through = through, through
 	m.rest(it)
 	m.tellMissed(it)
+	m.relieve(now)
 	if m.items[n] == it {
 		m.offer(it, now)
 	}
-	m.relieve(now)
 	return m.done()
 }
 
@@ -647,11 +647,12 @@ func (m *Machine) ClockSet(by time.Duration) {
 	}
 }
 
-// Ahead returns the items whose cursors are after an instant.
+// Ahead returns the idle items whose cursors are after an instant, but for those of which a
+// fire is to run again first.
 func (m *Machine) Ahead(of time.Time) []int {
 	var items []int
 	for _, n := range m.order {
-		if it := m.items[n]; it.phase == idle && it.cursor.After(of) {
+		if it := m.items[n]; it.phase == idle && it.cursor.After(of) && !it.redo.Owed() {
 			items = append(items, n)
 		}
 	}

@@ -111,6 +111,26 @@ func TestPlacesAreTakenInTheOrderOfSubmission(t *testing.T) {
 	})
 }
 
+func TestWhatGoesFirstWaitsBeforeTheOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l := &log{}
+		p := New(1, nil)
+		require.Equal(t, 1, p.Limit())
+		for n := range 6 {
+			p.Submit(&run{log: l, item: n, call: sleep(time.Second), first: n == 3 || n == 5})
+		}
+		require.True(t, p.Drop(1))
+		p.Wait()
+		var entered []string
+		for _, line := range l.take() {
+			if line[0] == 'e' {
+				entered = append(entered, line)
+			}
+		}
+		require.Equal(t, []string{"enter 0", "enter 3", "enter 5", "enter 2", "enter 4"}, entered)
+	})
+}
+
 func TestTheLimitHolds(t *testing.T) {
 	for _, limit := range []int{1, 3, 10} {
 		inBubble(t, func(t *testing.T) {

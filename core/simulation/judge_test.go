@@ -349,8 +349,22 @@ func (w *world) forgot(v history.Violation) bool {
 		if warned.Wall.After(on) {
 			on = warned.Wall // by the leader's clock
 		}
+		if latest := w.latest(v.Key, warned.At); latest.After(on) {
+			on = latest // by the clock of another owner
+		}
 		return lost && due.After(e.at.Add(-10*w.period)) && !due.After(on)
 	})
+}
+
+// latest is the latest fire of an epoch that anybody had decided about at an instant.
+func (w *world) latest(k history.Key, at time.Duration) (latest time.Time) {
+	for _, r := range w.log.records {
+		decides := r.Kind == history.Entered || r.Kind == history.Skipped || r.Kind == history.Folded
+		if decides && r.At <= at && r.Job == k.Job && r.Epoch == k.Epoch && r.Due.After(latest) {
+			latest = r.Due
+		}
+	}
+	return latest
 }
 
 // forgotSince reports whether the record of an item was destroyed after an instant, and

@@ -104,8 +104,8 @@ type Member struct {
 // A former registration of the same session, of which the next one is made.
 type former struct {
 	id      string
-	created registry.Revision
-	ledger  *ledger.Ledger
+	created registry.Revision // of its ledger; 0: it ended before that was read
+	ledger  *ledger.Ledger    // as it was known last
 	cause   error
 }
 

@@ -140,7 +140,7 @@ func (m *Member) inherit(ctx context.Context) (*ledger.Ledger, []registry.Op, er
 		return nil, nil, err
 	}
 	led := old.ledger
-	if n := nodes[0]; n.Exists() && n.Created == old.created {
+	if n := nodes[0]; n.Exists() && (old.created == 0 || n.Created == old.created) {
 		if now, err := ledger.Decode(n.Value); err == nil {
 			led = now // the leader, or a commit in flight, may have written it since
 		}
@@ -302,14 +302,15 @@ func (m *Member) breakOff(cause error) {
 	if l != nil {
 		l.Close()
 	}
-	if f != nil && old != nil {
-		old.ledger = f.Suspend()
-		old.cause = cause
-	} else {
-		old = nil
+	next := &former{id: id, ledger: ledger.New(0, 0), cause: cause}
+	if old != nil && old.id == id {
+		next.created = old.created
+	}
+	if f != nil {
+		next.ledger = f.Suspend()
 	}
 	m.mu.Lock()
-	m.former, m.broken = old, nil
+	m.former, m.broken = next, nil
 	m.shutDown = m.shutDown && m.sure // else more than the instance is gone
 	m.id = layout.InstanceID{}
 	m.stage = stageWatching

@@ -9,6 +9,7 @@ import (
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/membership"
+	"github.com/elasticron/elasticron/core/internal/ownership"
 	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/core/internal/session"
 	"github.com/elasticron/elasticron/core/internal/settings"
@@ -77,8 +78,10 @@ func (j *job) join(ses *session.Session) {
 func (j *job) ended() bool { return j.phase == PhaseStopped }
 
 // call runs the job's function for one item.
-func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run) error {
-	return j.work.Run(ctx, j.shard(set, r))
+func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run, own *ownership.Ownership) error {
+	s := j.shard(set, r)
+	s.own = own
+	return j.work.Run(ctx, s)
 }
 
 // returned is called when a function has returned, of whatever session.

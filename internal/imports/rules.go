@@ -61,6 +61,7 @@ var Rules = []Rule{
 	{Packages: "errorhandler", May: []string{"core", "internal/field", "job/link", "golang.org/x/time/rate"}, Never: services()},
 	{Packages: "errorhandler/chat", May: []string{"errorhandler"}, Never: services()},
 	{Packages: "errorhandler/mail", May: []string{"errorhandler", "github.com/wneessen/go-mail"}, Never: services()},
+	{Packages: "tracing", May: []string{"core", "core/event", "github.com/google/uuid"}, Never: services()},
 	{Packages: "admin", May: room("core", "internal/field", "golang.org/x/sync/errgroup"), Never: services()},
 	// It tests jobs on the registry in memory.
 	{Packages: "coretest", May: []string{"core", "core/event", "job/link", "registry/memory"}, Never: []string{"go.etcd.io/...", "github.com/go-zookeeper/..."}},

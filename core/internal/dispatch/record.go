@@ -12,7 +12,7 @@ import (
 // levelOf decides by the type first, so that it costs nothing.
 func levelOf[E event.Event](e E) slog.Level {
 	switch e := any(e).(type) {
-	case event.FireBegun, event.FireEnded:
+	case event.FireBegun, event.FireEnded, event.ItemCalled, event.ItemReturned:
 		return slog.LevelDebug
 	case event.ItemEnded:
 		if e.Err != nil {
@@ -89,6 +89,10 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 		return "fire begun", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("late", e.Late), slog.Bool("made up", e.MadeUp)}
 	case event.FireEnded:
 		return "fire ended", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Int("failed", e.Failed), slog.Duration("took", e.Took)}
+	case event.ItemCalled:
+		return "item called", []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("task", e.TaskID)}
+	case event.ItemReturned:
+		return "item returned", []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("task", e.TaskID), slog.Duration("took", e.Ended.Sub(e.Began))}
 	case event.ItemEnded:
 		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.Duration("took", e.Took)}
 		if e.Err == nil {

@@ -323,7 +323,7 @@ func (a *Admin) leftRecords(ctx context.Context, j layout.Job) ([]Leftover, erro
 }
 
 // ownNodes are the names below the own root of a job.
-var ownNodes = []string{"lives", "ledgers", "notices", "rounds", "term", "inforce"}
+var ownNodes = []string{"lives", "ledgers", "notices", "rounds", "term", "inforce", "offsets"}
 
 // sweep deletes one leftover, if the report has it and its time has come.
 func (a *Admin) sweep(ctx context.Context, l *Leftover, now time.Time, before Report) error {
@@ -397,15 +397,17 @@ func (a *Admin) deleteRecords(ctx context.Context, j layout.Job) error {
 			return err
 		}
 	}
-	ledgers, err := a.withChildren(ctx, j.Ledgers())
-	if err != nil {
-		return err
-	}
-	if err := a.commit(ctx, deletes(ledgers[:len(ledgers)-1])); err != nil {
-		return err
+	for _, dir := range []string{j.Ledgers(), j.Offsets()} { // which may be many
+		all, err := a.withChildren(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if err := a.commit(ctx, deletes(all[:len(all)-1])); err != nil {
+			return err
+		}
 	}
 	var nodes []registry.Node
-	for _, dir := range []string{j.InForce(), j.Ledgers(), j.OwnRoot() + "/rounds"} {
+	for _, dir := range []string{j.InForce(), j.Ledgers(), j.OwnRoot() + "/rounds", j.Offsets()} {
 		more, err := a.withChildren(ctx, dir)
 		if err != nil {
 			return err

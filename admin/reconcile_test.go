@@ -31,6 +31,8 @@ func (b *bed) litter() {
 	b.put("/elasticron/shop/deleted/lives", "")
 	b.put("/elasticron/shop/deleted/ledgers/"+goneID, `{"epoch":1,"total":1,"groups":[{"items":"0"}]}`)
 	b.put("/elasticron/shop/deleted/notices", "")
+	b.put("/elasticron/shop/deleted/offsets/0", "{}")
+	b.put("/elasticron/shop/deleted/offsets/1", "{}")
 	b.put("/elasticron/shop/deleted/inforce/base", "{}")
 	b.put("/elasticron/shop/team/deleted/lives", "")
 }

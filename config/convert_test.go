@@ -88,9 +88,9 @@ var (
 		{name: "monitorPort", in: "monitorPort: -1"},
 		{name: "streamingProcess", in: "streamingProcess: true", want: "props:\n  streaming.process: 'true'"},
 		{name: "scriptCommandLine", in: "scriptCommandLine: a.sh", want: "type: SCRIPT\nprops:\n  script.command.line: a.sh"},
-		{name: "processCountIntervalSeconds", in: "processCountIntervalSeconds: 300", note: "is said in Go", lost: true},
-		{name: "concurrentDataProcessThreadCount", in: "concurrentDataProcessThreadCount: 2", note: "is said in Go", lost: true},
-		{name: "fetchDataCount", in: "fetchDataCount: 100", note: "is said in Go", lost: true},
+		{name: "processCountIntervalSeconds", in: "processCountIntervalSeconds: 300", want: "props:\n  dataflow.count.interval.seconds: '300'"},
+		{name: "concurrentDataProcessThreadCount", in: "concurrentDataProcessThreadCount: 2", want: "props:\n  dataflow.concurrency: '2'"},
+		{name: "fetchDataCount", in: "fetchDataCount: 100", want: "props:\n  dataflow.fetch.count: '100'"},
 		{name: "(anything else)", in: "frequency: 2", note: "is not a property of an ElasticJob job", lost: true},
 	}
 	centreRows = []row{
@@ -512,6 +512,10 @@ staticSharding: false
     monitorExecution: true
     shardingItemParameters: 0=a,1=b
     shardingTotalCount: 3
+    props:
+      dataflow.concurrency: '1'
+      dataflow.fetch.count: '1'
+      dataflow.count.interval.seconds: '300'
     reconcileInterval: never
   three:
     cron: 0 0 2 * * ?
@@ -550,7 +554,7 @@ staticSharding: false
 		}
 	}
 	require.ElementsMatch(t, []string{
-		"jobs.four", "jobs.one.concurrentDataProcessThreadCount", "jobs.one.fetchDataCount", "jobs.one.processCountIntervalSeconds",
+		"jobs.four",
 		"jobs.three.jobExtraConfigurations", "jobs.two.monitorPort",
 	}, lost)
 	after, err := store.Get(t.Context(), "/shop")

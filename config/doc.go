@@ -91,8 +91,9 @@
 //
 // Besides, a job may say what it does, for which this process alone counts:
 //
-//	type                  SCRIPT or HTTP, with settings among props (package job); SIMPLE,
-//	                      DATAFLOW or nothing is a function of the program
+//	type                  SCRIPT or HTTP, with settings among props (package job); DATAFLOW is a
+//	                      job.Dataflow of the program, with settings among props too; SIMPLE or
+//	                      nothing is a function of the program
 //	jobErrorHandlerType   what becomes of a failed run (package errorhandler): LOG, THROW,
 //	                      IGNORE, STOP, WEBHOOK, and those whose packages are imported
 //	attempts              how often a run is tried in all, with pauses that grow

@@ -83,9 +83,9 @@ var properties = []property{
 		}
 	}},
 	// ElasticJob 1.
-	{"processCountIntervalSeconds", inCode("how often successes and failures are counted")},
-	{"concurrentDataProcessThreadCount", inCode("how many process at once")},
-	{"fetchDataCount", inCode("how much is fetched at once")},
+	{"processCountIntervalSeconds", prop("dataflow.count.interval.seconds", (*converter).foreignText)},
+	{"concurrentDataProcessThreadCount", prop("dataflow.concurrency", (*converter).foreignText)},
+	{"fetchDataCount", prop("dataflow.fetch.count", (*converter).foreignText)},
 }
 
 // ownClass reports whether a mapping names a class that is not ElasticJob's default.
@@ -128,12 +128,6 @@ func prop(key string, read func(*converter, member) (string, bool)) func(*conver
 		if text, ok := read(c, m); ok && text != "" && text != "false" {
 			d.props.text(key, m, text)
 		}
-	}
-}
-
-func inCode(what string) func(*converter, *draft, member) {
-	return func(c *converter, _ *draft, m member) {
-		c.lost(m.key, m.path, "%s is said in Go, where the job's function is; it was %s", what, clip(m.value.Value))
 	}
 }
 

@@ -52,7 +52,8 @@ var works = []workKey{
 	}, about{aDuration, "no bound", "Bounds each attempt."}},
 	{"type", "Type", func(r *reader, m member, w *work) { w.kind, _ = r.text(m) }, about{
 		aText, "a function of the program", "What the job does: `SCRIPT` or `HTTP`, with settings among `props`, or a kind of the program. " +
-			"`SIMPLE` and `DATAFLOW` are functions of the program, as is a job without a type."}},
+			"`SIMPLE` is a function of the program, as is a job without a type; `DATAFLOW` is a `job.Dataflow` of the program, which takes `streaming.process`, " +
+			"`dataflow.fetch.count`, `dataflow.concurrency` and `dataflow.count.interval.seconds` from `props`."}},
 }
 
 // work reads a key that says what a job does.
@@ -80,7 +81,7 @@ func (c *Config) Work(name string, function core.Job, kinds ...job.Kinds) (core.
 	case w.byFunction() && function == nil:
 		err = &field.Error{Field: "Name", Problem: "the program has no function for this job"}
 	case w.byFunction():
-		made = function
+		made, err = w.configured(function, cfg)
 	case function != nil:
 		err = field.Errorf("Type", "the program has a function for this job too; remove type, or the function")
 	default:
@@ -102,6 +103,17 @@ func (c *Config) Work(name string, function core.Job, kinds ...job.Kinds) (core.
 		links = append(links, link.Timeout(link.Limit{After: w.timeout}))
 	}
 	return link.Chain(made, links...), nil
+}
+
+// configured gives a function the settings among the job's props that it takes.
+func (w work) configured(function core.Job, cfg core.JobConfig) (core.Job, error) {
+	if c, ok := function.(job.Configurable); ok {
+		return c.Configured(cfg)
+	}
+	if strings.EqualFold(w.kind, "DATAFLOW") {
+		return nil, field.Errorf("Type", "the program's function for this job is no job.Dataflow; give it one, or remove type")
+	}
+	return function, nil
 }
 
 // allKinds are the built-in kinds, and then the program's own.

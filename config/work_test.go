@@ -100,8 +100,27 @@ func TestWorkIsChained(t *testing.T) {
 	require.EqualError(t, err, `config: there is no job "nobody"`)
 }
 
+// A Dataflow of the program takes its settings from the file.
+func TestDataflowOfAFile(t *testing.T) {
+	c, err := Parse("jobs.yaml", []byte(oneJob+"shardingTotalCount: 1\n    type: dataflow\n    props: {streaming.process: true, dataflow.fetch.count: 2}\n"))
+	require.NoError(t, err)
+	var batches [][]int
+	flow := &job.Dataflow[int]{
+		Fetch: func(_ context.Context, _ core.Shard, from string, count int) ([]int, string, error) {
+			return make([]int, min(count, 5-len(from))), from + strings.Repeat("x", min(count, 5-len(from))), nil
+		},
+		Process: func(_ context.Context, _ core.Shard, data []int) error { batches = append(batches, data); return nil },
+	}
+	w, err := c.Work("hello", flow)
+	require.NoError(t, err)
+	require.NoError(t, w.Run(t.Context(), core.Shard{Attempt: 1}))
+	require.Equal(t, [][]int{{0, 0}, {0, 0}, {0}}, batches)
+	require.False(t, flow.Streaming, "the program's own is left as it is")
+}
+
 func TestBadWork(t *testing.T) {
 	function := map[string]core.Job{"hello": core.JobFunc(func(context.Context, core.Shard) error { return errors.New("x") })}
+	flow := map[string]core.Job{"hello": &job.Dataflow[int]{}}
 	for _, c := range []struct {
 		settings  string
 		functions map[string]core.Job
@@ -115,6 +134,8 @@ func TestBadWork(t *testing.T) {
 		{"type: COBOL", nil, `f.yaml:7:11: jobs.hello.type: "COBOL" is not a kind of job; there are: HTTP, SCRIPT`},
 		{"type: SCRIPT", function, "f.yaml:7:11: jobs.hello.type: the program has a function for this job too; remove type, or the function"},
 		{"type: DATAFLOW", nil, "f.yaml:4:3: jobs.hello: the program has no function for this job"},
+		{"type: DATAFLOW", function, "f.yaml:7:11: jobs.hello.type: the program's function for this job is no job.Dataflow; give it one, or remove type"},
+		{"type: DATAFLOW\n    props: {streaming.process: maybe}", flow, `f.yaml:8:12: jobs.hello.props."streaming.process": is neither true nor false`},
 		{"jobErrorHandlerType: PAGER", function, `f.yaml:7:26: jobs.hello.jobErrorHandlerType: "PAGER" is unknown (forgotten import?); there are: IGNORE, LOG, STOP, THROW, WEBHOOK`},
 		{"jobErrorHandlerType: WEBHOOK\n    props: {webhook.secret: hunter2}", function, `f.yaml:8:12: jobs.hello.props."webhook.urlEnv": is missing`},
 		{"attempts: 0", function, "f.yaml:7:15: jobs.hello.attempts: is less than 1; write how often a run is tried in all, such as 3"},

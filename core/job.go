@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/ownership"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -67,6 +68,7 @@ type Shard struct {
 	Yield <-chan struct{}
 
 	host *host // nil in a Shard that no scheduler made
+	own  *ownership.Ownership
 }
 
 // Source says why an item runs.

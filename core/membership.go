@@ -1,13 +1,11 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/elasticron/elasticron/core/event"
-	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/membership"
 	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/core/internal/session"
@@ -24,6 +22,7 @@ type job struct {
 	path      layout.Job
 	places    *places.Places
 	host      host // what its runs can say to it
+	runs      *runs
 
 	mu     sync.Mutex
 	member *membership.Member // of the current session
@@ -50,7 +49,7 @@ func (s *Scheduler) newJob(work Job, cfg JobConfig) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{scheduler: s, work: work, local: cfg, stored: stored, path: path, phase: PhaseStarting}
+	j := &job{scheduler: s, work: work, local: cfg, stored: stored, path: path, phase: PhaseStarting, runs: newRuns(s.opts.kept)}
 	j.places = places.New(limitOf(cfg), j.returned)
 	j.host.job = j
 	return j, nil
@@ -75,11 +74,6 @@ func (j *job) join(ses *session.Session) {
 // ended reports whether the job never comes back. One that failed may: when somebody
 // mends its configuration. The caller holds mu.
 func (j *job) ended() bool { return j.phase == PhaseStopped }
-
-// call runs the job's function for one item.
-func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run) error {
-	return j.work.Run(ctx, j.shard(set, r))
-}
 
 // returned is called when a function has returned, of whatever session.
 func (j *job) returned(item int) {

@@ -28,6 +28,7 @@ type options struct {
 	host       string
 	ip         string
 	patience   time.Duration
+	kept       int
 	strategies map[string]strategy.Strategy
 }
 

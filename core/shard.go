@@ -10,6 +10,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/firing"
+	"github.com/elasticron/elasticron/core/internal/ownership"
 	"github.com/elasticron/elasticron/core/internal/settings"
 )
 
@@ -43,6 +44,10 @@ func taskID(s Shard) string {
 	run := s.Instance + "-" + strconv.Itoa(s.Epoch) + "-" + strconv.FormatInt(s.Due.UnixNano(), 36)
 	return strings.Join([]string{s.Job, strconv.Itoa(s.Item), kind, run}, "@-@")
 }
+
+// Ownership is the run's hold on its item, with which package offset commits. It is nil in a
+// Shard that no scheduler made.
+func (s Shard) Ownership() *ownership.Ownership { return s.own }
 
 // Warn tells an event.Warning of the job. It does nothing in a Shard that no scheduler made.
 func (s Shard) Warn(problem string, err error) {

@@ -1,8 +1,9 @@
-// Package job has kinds of job that are made of something else than a Go function: Script
-// runs a command for each item, HTTP makes a request. Each is a core.Job:
+// Package job has kinds of job that are more than a Go function: Script runs a command for each
+// item, HTTP makes a request, Dataflow fetches data and processes them. Each is a core.Job:
 //
 //	err := sched.Add(&job.Script{Command: "scripts/reindex.sh --full"}, cfg)
 //	err = sched.Add(&job.HTTP{Method: "POST", URL: "http://127.0.0.1:8080/reindex"}, cfg)
+//	err = sched.Add(&job.Dataflow[Order]{Fetch: after, Process: bill, Streaming: true}, cfg)
 //
 // A Kind makes jobs of a configuration's props, and Kinds knows kinds by name, so that a file
 // alone says what a job does (package config).
@@ -31,10 +32,14 @@
 // is killed itself, a script goes on by itself while another instance may run the item again:
 // what it writes to should refuse smaller values of ELASTICRON_FENCE.
 //
+// A Dataflow passes a batch only when it is processed and the item is still its own (package
+// core/offset). What was processed after that is processed again by whoever runs the item next.
+//
 // Process groups are tested on Linux. The package is compiled for macOS, which shares the code,
 // and for Windows, where taskkill ends a tree of processes; it was not run on either.
 //
 // # Concurrency
 //
-// A job runs many items at once. Its fields must not change once it was added.
+// A job runs many items at once, and so are the functions of a Dataflow called. Its fields must not
+// change once it was added.
 package job

@@ -41,6 +41,20 @@ type Kinds map[string]Kind
 // write, do not change what is run.
 func BuiltIn() Kinds { return Kinds{"SCRIPT": KindFunc(script), "HTTP": KindFunc(request)} }
 
+// A Configurable is a job of the program that takes settings of its configuration's props, as a
+// Dataflow does with
+//
+//	DATAFLOW  streaming.process; dataflow.fetch.count, dataflow.concurrency,
+//	          dataflow.count.interval.seconds
+//
+// Package config asks it where a file names the job.
+type Configurable interface {
+	core.Job
+	// Configured returns the job with those settings, and leaves the receiver as it is. Its error is
+	// as that of Kind.New.
+	Configured(cfg core.JobConfig) (core.Job, error)
+}
+
 // New makes a job of the kind that has the name, in any case.
 func (k Kinds) New(name string, cfg core.JobConfig) (core.Job, error) {
 	kind := k[strings.ToUpper(name)]
@@ -74,6 +88,19 @@ func (p *props) number(key string) int {
 		p.wrong(key, "is not a whole number from 0 on; write digits alone")
 	}
 	return n
+}
+
+func (p *props) flag(key string, missing bool) bool {
+	switch strings.ToLower(p.of[key]) {
+	case "":
+		return missing
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	p.wrong(key, "is neither true nor false")
+	return missing
 }
 
 func (p *props) milliseconds(key string) time.Duration {

@@ -85,6 +85,8 @@ type ItemsChanged struct {
 type FireBegun struct {
 	// Job is the name of the job.
 	Job string
+	// Instance is the id of this instance.
+	Instance string
 	// Epoch and Total are those of the items.
 	Epoch, Total int
 	// Due is the instant at which the schedule wanted the fire.
@@ -100,6 +102,42 @@ type FireBegun struct {
 	// (JobConfig.Failover).
 	Redo bool
 }
+
+// A Run is one call of a job's function for one item.
+type Run struct {
+	// Job is the name of the job.
+	Job string
+	// Instance is the id of the instance that runs it.
+	Instance string
+	// TaskID is core.Shard.TaskID: no two runs have the same.
+	TaskID string
+	// Epoch and Total are those of the item.
+	Epoch, Total int
+	// Item is the sharding item.
+	Item int
+	// Due is the fire that it runs.
+	Due time.Time
+	// Source says why: a core.Source.
+	Source string
+	// Missed is how many earlier fires it stands for.
+	Missed int
+	// Fence is the fencing token, 0 with core.MonitorOff.
+	Fence int64
+	// Began is when the function was called.
+	Began time.Time
+	// Ended is when it returned, zero while it runs.
+	Ended time.Time
+	// Err is what it returned, or a *core.PanicError; nil is success. It means nothing while the
+	// function runs.
+	Err error
+}
+
+// ItemCalled: the function of an item is called.
+type ItemCalled struct{ Run }
+
+// ItemReturned: the function of an item has returned. That the end is recorded is ItemEnded,
+// which follows unless the life of the instance has ended.
+type ItemReturned struct{ Run }
 
 // ItemEnded: the run of an item has ended, and its end is recorded.
 type ItemEnded struct {
@@ -122,12 +160,18 @@ type ItemEnded struct {
 type FireEnded struct {
 	// Job is the name of the job.
 	Job string
+	// Instance is the id of this instance.
+	Instance string
+	// Epoch is that of the items.
+	Epoch int
 	// Due is the instant of the fire.
 	Due time.Time
 	// Items are those that ran here, ascending.
 	Items []int
 	// Failed is how many of them returned an error or panicked.
 	Failed int
+	// Errs are their errors, by item. It must not be changed.
+	Errs map[int]error
 	// Took is the time from the first begin to the last recorded end.
 	Took time.Duration
 }
@@ -136,6 +180,8 @@ type FireEnded struct {
 type ItemsSkipped struct {
 	// Job is the name of the job.
 	Job string
+	// Instance is the id of this instance.
+	Instance string
 	// Epoch is that of the items.
 	Epoch int
 	// Items are those that were skipped, ascending.
@@ -156,6 +202,8 @@ type ItemsSkipped struct {
 type ItemsFolded struct {
 	// Job is the name of the job.
 	Job string
+	// Instance is the id of this instance.
+	Instance string
 	// Epoch is that of the items.
 	Epoch int
 	// Items are those that missed the fires, ascending.
@@ -304,6 +352,8 @@ func (LeaderChanged) event()   {}
 func (Resharded) event()       {}
 func (ItemsChanged) event()    {}
 func (FireBegun) event()       {}
+func (ItemCalled) event()      {}
+func (ItemReturned) event()    {}
 func (ItemEnded) event()       {}
 func (FireEnded) event()       {}
 func (ItemsSkipped) event()    {}

@@ -255,6 +255,16 @@ func (j Job) Notice(id string) string { return j.own + "/notices/" + id }
 // Its directory is made when it is needed first.
 func (j Job) Rounds(id string) string { return j.own + "/rounds/" + id }
 
+// Offsets is the directory of offsets. It is made when it is needed first.
+func (j Job) Offsets() string { return j.own + "/offsets" }
+
+// Offset is persistent: how far the data of item are processed (MarshalOffset,
+// UnmarshalOffset).
+func (j Job) Offset(item int) string { return j.own + "/offsets/" + strconv.Itoa(item) }
+
+// OldOffset is where ElasticJob 1 kept the offset of item, as text. It is only read.
+func (j Job) OldOffset(item int) string { return j.root + "/offset/" + strconv.Itoa(item) }
+
 // InForce is the directory of what the leader has put in force: Base, Schedule.
 func (j Job) InForce() string { return j.own + "/inforce" }
 

@@ -36,6 +36,7 @@ func everyPath(j Job, item int, ip, id string) map[string]string {
 		"Trigger": j.Trigger(), "TriggerInstance": j.TriggerInstance(id), "SystemTime": j.SystemTime(), "NextInstanceIP": j.NextInstanceIP(),
 		"OwnRoot": j.OwnRoot(), "Lives": j.Lives(), "Life": j.Life(id), "Ledgers": j.Ledgers(), "Ledger": j.Ledger(id), "Notices": j.Notices(), "Notice": j.Notice(id), "Term": j.Term(), "Rounds": j.Rounds(id),
 		"InForce": j.InForce(), "Base": j.Base(), "Schedule": j.Schedule(), "Paused": j.Paused("worker-3"),
+		"Offsets": j.Offsets(), "Offset": j.Offset(item), "OldOffset": j.OldOffset(item),
 	}
 }
 
@@ -64,7 +65,8 @@ func TestPaths(t *testing.T) {
 		"OwnRoot": own, "Lives": own + "/lives", "Life": own + "/lives/" + id,
 		"Ledgers": own + "/ledgers", "Ledger": own + "/ledgers/" + id, "Notices": own + "/notices", "Notice": own + "/notices/" + id, "Term": own + "/term", "Rounds": own + "/rounds/" + id,
 		"InForce": own + "/inforce", "Base": own + "/inforce/base", "Schedule": own + "/inforce/schedule",
-		"Paused": own + "/inforce/paused@worker-3",
+		"Paused":  own + "/inforce/paused@worker-3",
+		"Offsets": own + "/offsets", "Offset": own + "/offsets/12", "OldOffset": root + "/offset/12",
 	}, everyPath(j, 12, "10.0.0.5", id))
 }
 

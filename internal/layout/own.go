@@ -145,6 +145,69 @@ func UnmarshalSchedule(value []byte) (Schedule, error) {
 	return s, nil
 }
 
+// An Offset says how far the data of one item are processed.
+type Offset struct {
+	// Offset is the user's own word for it.
+	Offset string `json:"offset"`
+	// Total is the sharding total count under which it was set.
+	Total int `json:"total"`
+	// Before is the last one that was set under another total.
+	Before *Earlier `json:"before,omitempty"`
+	// Seq counts the commits that have set it.
+	Seq int64 `json:"seq"`
+	// By is the instance that set it, in the run of the fire Due, at At.
+	By  string    `json:"by"`
+	Due time.Time `json:"due"`
+	At  time.Time `json:"at"`
+	// Success and Failure count the data of the item since it began.
+	Success int64 `json:"success"`
+	Failure int64 `json:"failure"`
+	// Counts are those of instances and intervals, the latest first.
+	Counts []Count `json:"counts,omitempty"`
+}
+
+// An Earlier is an offset that was set under another total.
+type Earlier struct {
+	Offset string `json:"offset"`
+	Total  int    `json:"total"`
+}
+
+// A Count is what one instance has processed of an item in an interval.
+type Count struct {
+	Instance string    `json:"instance"`
+	Since    time.Time `json:"since"`
+	Until    time.Time `json:"until"`
+	Success  int64     `json:"success"`
+	Failure  int64     `json:"failure"`
+}
+
+// MarshalOffset writes the value of an offset's node. The offset is UTF-8.
+func MarshalOffset(o Offset) []byte {
+	o.Due, o.At = o.Due.UTC(), o.At.UTC()
+	o.Counts = slices.Clone(o.Counts) // they are the caller's
+	for i := range o.Counts {
+		o.Counts[i].Since, o.Counts[i].Until = o.Counts[i].Since.UTC(), o.Counts[i].Until.UTC()
+	}
+	return marshalOwn(o)
+}
+
+// UnmarshalOffset reads what MarshalOffset writes. The error is a *field.Error.
+func UnmarshalOffset(value []byte) (Offset, error) {
+	var o Offset
+	if err := unmarshalOwn("offset", value, &o, &o.Due, &o.At); err != nil {
+		return o, err
+	}
+	for i := range o.Counts {
+		if err := normal("offset", &o.Counts[i].Since, &o.Counts[i].Until); err != nil {
+			return o, err
+		}
+	}
+	if o.Total < 1 || o.Seq < 1 {
+		return o, &field.Error{Field: "offset", Problem: "was not set by a run; write what MarshalOffset does, or delete the node to begin anew"}
+	}
+	return o, nil
+}
+
 // A Notice is what the leader tells an instance: that its ledger was written.
 type Notice struct {
 	// Stamp is unique to the commit.

@@ -67,6 +67,19 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 		}
 		s, err := UnmarshalSchedule(MarshalSchedule(schedule))
 		check(t, schedule, s, err)
+		offset := Offset{
+			Offset: rapid.String().Draw(t, "offset"), Total: rapid.IntRange(1, 9).Draw(t, "total"), Seq: rapid.Int64Range(1, 1<<50).Draw(t, "seq"),
+			By: words.Draw(t, "by"), Due: ownInstants.Draw(t, "due"), At: ownInstants.Draw(t, "set at"),
+			Success: rapid.Int64Min(0).Draw(t, "success"), Failure: rapid.Int64Min(0).Draw(t, "failure"),
+		}
+		if rapid.Bool().Draw(t, "moved") {
+			offset.Before = &Earlier{rapid.String().Draw(t, "earlier"), rapid.IntRange(1, 9).Draw(t, "its total")}
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "counts") {
+			offset.Counts = append(offset.Counts, Count{words.Draw(t, "instance"), ownInstants.Draw(t, "counted since"), ownInstants.Draw(t, "until"), 1, 2})
+		}
+		o, err := UnmarshalOffset(MarshalOffset(offset))
+		check(t, offset, o, err)
 		notice := Notice{words.Draw(t, "stamp"), rapid.Bool().Draw(t, "still")}
 		check(t, notice, UnmarshalNotice(MarshalNotice(notice)), nil)
 		term := Term{words.Draw(t, "leader"), rapid.IntRange(0, 1<<40).Draw(t, "commits")}
@@ -92,7 +105,8 @@ func readOwn(value []byte) (errs map[string]error) {
 	_, life := UnmarshalLife(value)
 	_, base := UnmarshalBase(value)
 	_, schedule := UnmarshalSchedule(value)
-	return map[string]error{"life": life, "base": base, "schedule": schedule}
+	_, offset := UnmarshalOffset(value)
+	return map[string]error{"life": life, "base": base, "schedule": schedule, "offset": offset}
 }
 
 var foreign = []string{
@@ -133,7 +147,7 @@ func TestForeignValuesAreRefused(t *testing.T) {
 // Values of a later version may have more in them.
 func TestUnknownFieldsAreIgnored(t *testing.T) {
 	value := []byte(`{"more":1,"up":"2026-11-21T05:00:00Z","at":"2026-11-21T05:00:00Z","epoch":1,"to":2,"through":"2026-11-21T05:00:00Z","n":1,"cron":"x",
-		"since":"2026-11-21T05:00:00Z"}`)
+		"total":2,"seq":1,"since":"2026-11-21T05:00:00Z"}`)
 	for name, err := range readOwn(value) {
 		require.NoError(t, err, name)
 	}

@@ -160,6 +160,8 @@ var records = []struct {
 	{event.ItemEnded{Job: "j", Item: 1, Due: at, Took: time.Second, Err: errors.New("no")}, `level=ERROR msg="item failed" job=j item=1 due=2026-03-01T02:00:00.000Z took=1s error=no`},
 	// Finding C 4.
 	{event.ItemEnded{Job: "j", Item: 1, Due: at, Err: fmt.Errorf("x: %w", panicked{"main.go:7"})}, `level=ERROR msg="item failed" job=j item=1 due=2026-03-01T02:00:00.000Z took=0s error="x: panic: oh no" stack=main.go:7`},
+	{event.ItemCalled{Run: event.Run{Job: "j", Item: 1, Due: at, TaskID: "t"}}, `level=DEBUG msg="item called" job=j item=1 due=2026-03-01T02:00:00.000Z task=t`},
+	{event.ItemReturned{Run: event.Run{Job: "j", Item: 1, Due: at, TaskID: "t", Began: at, Ended: at.Add(time.Second)}}, `level=DEBUG msg="item returned" job=j item=1 due=2026-03-01T02:00:00.000Z task=t took=1s`},
 	{event.ItemsSkipped{Job: "j", Items: []int{1}, Due: at, Count: 2, Reason: event.SkipMissed, Detail: "d"}, `level=WARN msg="items skipped" job=j items=[1] due=2026-03-01T02:00:00.000Z count=2 reason=missed detail=d`},
 	{event.ItemsFolded{Job: "j", Items: []int{1}, First: at, Last: at.Add(time.Minute), Count: 2, Into: at.Add(2 * time.Minute)}, `level=INFO msg="missed fires folded into one" job=j items=[1] first=2026-03-01T02:00:00.000Z last=2026-03-01T02:01:00.000Z count=2 into=2026-03-01T02:02:00.000Z`},
 	{event.ItemsSkipped{Job: "j", Items: []int{1}, Due: at, Count: 1, Reason: event.SkipDisabled}, `level=INFO msg="items skipped" job=j items=[1] due=2026-03-01T02:00:00.000Z count=1 reason=disabled`},
@@ -202,7 +204,7 @@ func TestEachEventIsOneRecord(t *testing.T) {
 	}
 	d.Close()
 	require.Equal(t, want, log.lines())
-	require.Len(t, types, 16, "a new type of event has a record")
+	require.Len(t, types, 18, "a new type of event has a record")
 }
 
 // setDefault puts a default logger in place for the test.

@@ -17,7 +17,7 @@ func levelOf[E event.Event](e E) slog.Level {
 			return slog.LevelWarn
 		}
 		return slog.LevelDebug
-	case event.FireEnded:
+	case event.FireEnded, event.ItemCalled, event.ItemReturned:
 		return slog.LevelDebug
 	case event.ItemEnded:
 		if e.Err != nil {
@@ -98,6 +98,10 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 		return "fire begun", append(attrs, slog.Bool("made up", e.MadeUp))
 	case event.FireEnded:
 		return "fire ended", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Int("failed", e.Failed), slog.Duration("took", e.Took)}
+	case event.ItemCalled:
+		return "item called", []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("task", e.TaskID)}
+	case event.ItemReturned:
+		return "item returned", []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("task", e.TaskID), slog.Duration("took", e.Ended.Sub(e.Began))}
 	case event.ItemEnded:
 		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.Duration("took", e.Took)}
 		if e.Err == nil {

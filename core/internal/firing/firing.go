@@ -93,7 +93,8 @@ type fire struct {
 	begun   time.Time
 	items   []int
 	pending int
-	failed  int
+	failed  map[int]error
+	epoch   int
 }
 
 // New starts firing what the ledger in node holds.

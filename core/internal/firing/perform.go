@@ -91,12 +91,12 @@ func (f *Firing) tell(told skips) {
 		slices.Sort(told[x])
 		if !x.Into.IsZero() {
 			f.cfg.Emit(event.ItemsFolded{
-				Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Items: told[x], First: x.First, Last: x.Last, Count: x.Count, Into: x.Into,
+				Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Items: told[x], First: x.First, Last: x.Last, Count: x.Count, Into: x.Into,
 			})
 			continue
 		}
 		f.cfg.Emit(event.ItemsSkipped{
-			Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Items: told[x], First: x.First, Due: x.Last,
+			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Items: told[x], First: x.First, Due: x.Last,
 			Count: x.Count, Reason: x.Reason, Detail: x.Detail,
 		})
 	}
@@ -122,7 +122,7 @@ func (f *Firing) launch(runs []items.Action) {
 		slices.Sort(of)
 		f.begunFire(first.Due, now, of)
 		f.cfg.Emit(event.FireBegun{
-			Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
+			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
 			Late: now.Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo,
 		})
 		for _, a := range runs {
@@ -137,7 +137,7 @@ func (f *Firing) launch(runs []items.Action) {
 func (f *Firing) begunFire(due, now time.Time, of []int) {
 	x := f.fires[due.UnixNano()]
 	if x == nil {
-		x = &fire{due: due, begun: now}
+		x = &fire{due: due, begun: now, epoch: f.machine.Epoch()}
 		f.fires[due.UnixNano()] = x
 	}
 	x.items = append(x.items, of...)
@@ -269,7 +269,10 @@ func (f *Firing) ended(epoch, total, item int, due time.Time, took time.Duration
 		return
 	}
 	if err != nil {
-		x.failed++
+		if x.failed == nil {
+			x.failed = map[int]error{}
+		}
+		x.failed[item] = err
 	}
 	f.oneLess(x)
 }
@@ -288,7 +291,8 @@ func (f *Firing) oneLess(x *fire) {
 	delete(f.fires, x.due.UnixNano())
 	slices.Sort(x.items)
 	f.cfg.Emit(event.FireEnded{
-		Job: f.cfg.Job.Name(), Due: x.due, Items: slices.Compact(x.items), Failed: x.failed, Took: f.cfg.Now().Sub(x.begun),
+		Job: f.cfg.Job.Name(), Instance: f.id, Epoch: x.epoch, Due: x.due, Items: slices.Compact(x.items),
+		Failed: len(x.failed), Errs: x.failed, Took: f.cfg.Now().Sub(x.begun),
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/internal/leading"
+	"github.com/elasticron/elasticron/core/internal/ownership"
 	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/core/internal/session"
 	"github.com/elasticron/elasticron/core/internal/settings"
@@ -61,7 +62,7 @@ type Config struct {
 	HostName string
 	Places   *places.Places
 	// Call runs the job's function.
-	Call func(ctx context.Context, s settings.Settings, r firing.Run) error
+	Call func(ctx context.Context, s settings.Settings, r firing.Run, own *ownership.Ownership) error
 }
 
 // A Member is a job in one session.

@@ -9,6 +9,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/leading"
+	"github.com/elasticron/elasticron/core/internal/ownership"
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/internal/failpoint"
@@ -259,9 +260,27 @@ func (m *Member) firingConfig() firing.Config {
 			m.mu.Lock()
 			set := m.set
 			m.mu.Unlock()
-			return m.cfg.Call(ctx, set, r)
+			return m.cfg.Call(ctx, set, r, m.ownership(r))
 		},
 	}
+}
+
+// ownership is the hold of a run on its item, over all registrations of the session.
+func (m *Member) ownership(r firing.Run) *ownership.Ownership {
+	return &ownership.Ownership{
+		Store: m.cfg.Session, Job: m.cfg.Job, Epoch: r.Epoch, Item: r.Item, Due: r.Due, Recorded: r.Fence != 0,
+		Registration: m.registration, Now: m.cfg.Now,
+	}
+}
+
+// registration is the id of the present one, "" while there is none.
+func (m *Member) registration() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stage < stageRegistered || m.stage == stageLeft {
+		return ""
+	}
+	return m.id.String()
 }
 
 // newLeader makes the leading part of a registration. The caller holds mu.

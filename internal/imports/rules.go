@@ -13,9 +13,9 @@ var Rules = []Rule{
 	{Packages: "strategy"},
 	{Packages: "registry/conformance", May: []string{"registry", "registry/memory", "github.com/anishathalye/porcupine", "pgregory.net/rapid"}},
 	{Packages: "registry/latch", May: []string{"registry", "github.com/google/uuid"}},
-	{Packages: "registry/polled", May: []string{"registry", "registry/latch", "registry/internal/tool"}},
+	{Packages: "registry/polled", May: adapter()},
 	{Packages: "registry/polled/polledtest", May: []string{"registry", "registry/polled", "registry/conformance"}},
-	{Packages: "registry/polled/internal/...", May: []string{"registry", "registry/polled"}},
+	{Packages: "registry/polled/polledtest/ram", May: []string{"registry", "registry/polled"}},
 	{Packages: "registry/retry", May: []string{"registry", "github.com/cenkalti/backoff/v5"}, Never: services()},
 	{Packages: "registry/internal/...", May: adapter("github.com/go-zookeeper/zk")},
 

@@ -22,6 +22,9 @@ type Life interface {
 // nothing more can come. NewConsumer makes it.
 type Consumer struct {
 	Queue
+	// Ready, where it is set, says with mu held whether events may be taken, and what is closed
+	// when that may have changed.
+	Ready func() (ok bool, changed <-chan struct{})
 
 	adapter string
 	life    Life
@@ -76,11 +79,13 @@ func (c *Consumer) Next(ctx context.Context) ([]registry.Event, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if events, err := c.take(); err != nil || len(events) > 0 {
+		events, changed, err := c.take()
+		if err != nil || len(events) > 0 {
 			return events, err
 		}
 		select {
 		case <-c.wake:
+		case <-changed:
 		case <-c.gone:
 		case <-c.life.Done():
 		case <-ctx.Done():
@@ -88,18 +93,24 @@ func (c *Consumer) Next(ctx context.Context) ([]registry.Event, error) {
 	}
 }
 
-func (c *Consumer) take() ([]registry.Event, error) {
+func (c *Consumer) take() (events []registry.Event, changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.over(); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if c.Ready != nil {
+		ok, changed := c.Ready()
+		if !ok || c.Len()+len(c.refused) == 0 {
+			return nil, changed, nil
+		}
 	}
 	if len(c.refused) > 0 {
 		err := c.refused[0]
 		c.refused = c.refused[1:]
-		return nil, err
+		return nil, nil, err
 	}
-	return c.Take(maxEvents), nil
+	return c.Take(maxEvents), nil, nil
 }
 
 // End forgets what was not taken. False: it has ended already.

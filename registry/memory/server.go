@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/settings"
 )
 
 // defaultTimeout is the default of Config.SessionTimeout.
@@ -61,10 +61,7 @@ func NewServer(c Config) *Server {
 	if c.SessionTimeout <= 0 {
 		c.SessionTimeout = defaultTimeout
 	}
-	portable := registry.PortableLimits()
-	c.Limits.MaxOps = cmp.Or(c.Limits.MaxOps, portable.MaxOps)
-	c.Limits.MaxBytes = cmp.Or(c.Limits.MaxBytes, portable.MaxBytes)
-	c.Limits.MaxValue = cmp.Or(c.Limits.MaxValue, portable.MaxValue)
+	c.Limits = settings.FillLimits(c.Limits, registry.PortableLimits())
 	s := &Server{
 		config:  c,
 		tree:    newTree(),

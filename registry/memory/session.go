@@ -32,10 +32,8 @@ func newSession(r *Registry, l *life) *session {
 func (s *session) Limits() registry.Limits { return s.server.config.Limits }
 
 func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	for _, path := range paths {
-		if err := registry.ValidatePath(path); err != nil {
-			return nil, err
-		}
+	if err := s.AliveFor(ctx, "get", paths...); err != nil {
+		return nil, err
 	}
 	paths = slices.Clone(paths)
 	return read(ctx, s, kindGet, func() ([]registry.Node, error) {
@@ -51,7 +49,7 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 }
 
 func (s *session) Children(ctx context.Context, path string) ([]string, error) {
-	if err := registry.ValidatePath(path); err != nil {
+	if err := s.AliveFor(ctx, "children", path); err != nil {
 		return nil, err
 	}
 	return read(ctx, s, kindChildren, func() ([]string, error) {
@@ -74,9 +72,6 @@ func (s *session) Sync(ctx context.Context) error {
 // read asks until it has the answer of a server that knows the session, or ctx ends.
 func read[T any](ctx context.Context, s *session, k kind, get func() (T, error)) (T, error) {
 	var none T
-	if err := s.Alive(ctx); err != nil {
-		return none, err
-	}
 	for {
 		answer, failure := none, error(nil) // of this attempt; one given up may be served later
 		_, err := s.link.call(ctx, &request{kind: k, ended: s.Done(), serve: func() {

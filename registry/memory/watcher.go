@@ -11,6 +11,8 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
+var errDenied = fmt.Errorf("memory: %w", registry.ErrDenied)
+
 // targets finds who watches a node. Server.mu guards it, and all of watchers.
 type targets map[pending.Key][]*target
 
@@ -25,12 +27,11 @@ type target struct {
 }
 
 type watcher struct {
-	*pending.Consumer
+	*pending.Consumer[*target]
 
 	session *session
 	ctx     context.Context // ends with the session and with Close
 	cancel  context.CancelFunc
-	targets map[pending.Key]*target
 	unasked []*target
 }
 
@@ -38,8 +39,11 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
-	w := &watcher{Consumer: pending.NewConsumer("memory", s, &s.server.mu), session: s, targets: map[pending.Key]*target{}}
-	w.Ready = w.ready
+	w := &watcher{session: s}
+	w.Consumer = pending.NewConsumer("memory", s, &s.server.mu, pending.Hooks[*target]{
+		New:   func(t pending.Target) *target { return &target{Target: t, watcher: w} },
+		Start: w.start, Stop: s.server.targets.remove, Ready: w.ready,
+	})
 	w.ctx, w.cancel = context.WithCancel(s.Context())
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
@@ -47,41 +51,12 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 	return w, nil
 }
 
-func (w *watcher) Add(path string, scope registry.Scope) error {
-	w.session.server.mu.Lock()
-	defer w.session.server.mu.Unlock()
-	admitted, err := w.Admit(path, scope)
-	if err != nil || w.targets[admitted.Key] != nil {
-		return err
-	}
-	t := &target{Target: admitted, watcher: w}
-	w.targets[t.Key] = t
+// start asks for the target's state as soon as the server can be reached. The caller holds mu,
+// as for all that follows but Next and Close.
+func (w *watcher) start(t *target) {
 	w.unasked = append(w.unasked, t)
 	w.session.link.count(kindWatch)
 	w.ready()
-	return nil
-}
-
-func (w *watcher) Remove(path string, scope registry.Scope) {
-	w.session.server.mu.Lock()
-	defer w.session.server.mu.Unlock()
-	if t := w.targets[pending.Key{Path: path, Scope: scope}]; t != nil {
-		w.drop(t)
-	}
-}
-
-// drop forgets a target and what was queued for it. The caller holds mu, as for all that
-// follows but Next and Close.
-func (w *watcher) drop(t *target) {
-	delete(w.targets, t.Key)
-	w.session.server.targets.remove(t)
-	w.Drop(&t.Target)
-}
-
-// refuse gives a target up; Next says so once.
-func (w *watcher) refuse(t *target) {
-	w.drop(t)
-	w.Refuse(t.Key, fmt.Errorf("memory: %w", registry.ErrDenied))
 }
 
 func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
@@ -109,23 +84,20 @@ func (w *watcher) comeLate(ctx context.Context) {
 }
 
 func (w *watcher) Close() error {
+	w.cancel()
 	w.session.server.mu.Lock()
-	defer w.session.server.mu.Unlock()
-	if w.End() {
-		w.cancel()
-		w.detach()
-	}
-	return nil
+	delete(w.session.life.watchers, w)
+	w.session.server.mu.Unlock()
+	return w.Consumer.Close()
 }
 
 // detach frees what the server holds.
 func (w *watcher) detach() {
-	for _, t := range w.targets {
+	for _, t := range w.Targets {
 		w.session.server.targets.remove(t)
 	}
-	clear(w.targets)
+	clear(w.Targets)
 	w.unasked = nil
-	delete(w.session.life.watchers, w)
 }
 
 // ready reports whether events can reach the client now, and the channel that tells when
@@ -152,7 +124,7 @@ func (w *watcher) ask(t *target) {
 	case t.removed:
 		return
 	case tree.refuses(t.Path):
-		w.refuse(t)
+		w.Refuse(t, errDenied)
 		return
 	case t.Scope == registry.Self:
 		w.put(t, t.Path)
@@ -185,7 +157,7 @@ func (ts targets) recheck(refused func(path string) bool) {
 	for key, same := range ts {
 		if refused(key.Path) {
 			for len(same) > 0 {
-				same[0].watcher.refuse(same[0])
+				same[0].watcher.Refuse(same[0], errDenied)
 				same = ts[key]
 			}
 		}

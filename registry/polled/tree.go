@@ -12,10 +12,8 @@ import (
 )
 
 func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	for _, p := range paths {
-		if err := registry.ValidatePath(p); err != nil {
-			return nil, err
-		}
+	if err := s.AliveFor(ctx, "get", paths...); err != nil {
+		return nil, err
 	}
 	found, err := s.read(ctx, slices.Compact(slices.Sorted(slices.Values(paths))), nil)
 	if err != nil {
@@ -30,7 +28,7 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 }
 
 func (s *session) Children(ctx context.Context, dir string) ([]string, error) {
-	if err := registry.ValidatePath(dir); err != nil {
+	if err := s.AliveFor(ctx, "children", dir); err != nil {
 		return nil, err
 	}
 	found, err := s.read(ctx, []string{dir}, []string{dir})
@@ -56,8 +54,8 @@ func (s *session) Sync(ctx context.Context) error { return s.Alive(ctx) }
 func (s *session) read(ctx context.Context, paths, dirs []string) (map[string]registry.Node, error) {
 	ctx, release := s.Bound(ctx)
 	defer release()
-	if err := s.Alive(ctx); err != nil || len(paths)+len(dirs) == 0 {
-		return nil, err
+	if len(paths)+len(dirs) == 0 {
+		return nil, nil
 	}
 	var found []Node
 	err := s.client.repeat(ctx, func(ctx context.Context) error {

@@ -21,10 +21,7 @@ const maxReads = 64
 
 // Get asks for every node by itself, and for up to 64 at once.
 func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	if err := validate(paths...); err != nil {
-		return nil, fmt.Errorf("zookeeper: get: %w", err)
-	}
-	if err := s.Alive(ctx); err != nil {
+	if err := s.AliveFor(ctx, "get", paths...); err != nil {
 		return nil, err
 	}
 	nodes := make([]registry.Node, len(paths))
@@ -87,10 +84,7 @@ func pipeline(ctx context.Context, n int, do func(ctx context.Context, i int) er
 
 // Children asks once; ZooKeeper lists in no order.
 func (s *session) Children(ctx context.Context, path string) ([]string, error) {
-	if err := validate(path); err != nil {
-		return nil, fmt.Errorf("zookeeper: children: %w", err)
-	}
-	if err := s.Alive(ctx); err != nil {
+	if err := s.AliveFor(ctx, "children", path); err != nil {
 		return nil, err
 	}
 	names, _, err := s.link.Children(ctx, s.tree.at(path), false)

@@ -130,6 +130,17 @@ func (l *Lifetime) Alive(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// AliveFor is Alive for a call that concerns paths, which must be valid; what it is called is
+// for the error.
+func (l *Lifetime) AliveFor(ctx context.Context, what string, paths ...string) error {
+	for _, path := range paths {
+		if err := registry.ValidatePath(path); err != nil {
+			return fmt.Errorf("%s: %s: %w", l.adapter, what, err)
+		}
+	}
+	return l.Alive(ctx)
+}
+
 // Bound returns a context that ends with ctx and with the session, of which it then has
 // the cause. release must be called.
 func (l *Lifetime) Bound(ctx context.Context) (bounded context.Context, release func()) {

@@ -23,7 +23,7 @@ var Rules = []Rule{
 	{Packages: "registry/etcd", May: adapter("go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/...", "google.golang.org/grpc/...", "go.uber.org/zap"),
 		Never: []string{etcdServer}},
 	{Packages: "registry/etcd/embedded", Anything: true, Never: engine()},
-	{Packages: "registry/zookeeper", May: adapter("registry/zookeeper/internal/link", "github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
+	{Packages: "registry/zookeeper", May: adapter("registry/zookeeper/internal/link", "github.com/go-zookeeper/zk", "golang.org/x/sync/errgroup"), Never: []string{etcdServer}},
 	{Packages: "registry/postgres", May: adapter("registry/polled", "github.com/jackc/pgx/v5/..."), Never: []string{etcdServer}},
 	{Packages: "registry/zookeeper/internal/...", May: adapter("github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
 

@@ -46,18 +46,12 @@ func (c Common) variable(what string) string {
 	return "ELASTICRON_" + strings.ToUpper(c.Adapter) + "_" + what
 }
 
-func (c Common) login() Login {
-	return Login{Username: *c.Username, Password: *c.Password, PasswordFile: *c.PasswordFile}
-}
-
 // Complete reports what is wrong, fills in defaults, and reads the files that are named.
 func (c Common) Complete() error {
-	certificates := Certificates{CAFile: *c.CAFile, CertFile: *c.CertFile, KeyFile: *c.KeyFile}
-	problems := []error{SessionTimeout(*c.SessionTimeout), certificates.Check(), c.checkLogin(), Namespace(*c.Namespace, c.Example)}
 	if *c.DialTimeout < 0 {
-		problems = append(problems, fmt.Errorf("dial timeout %v is negative; give a positive duration", *c.DialTimeout))
+		return fmt.Errorf("dial timeout %v is negative; give a positive duration", *c.DialTimeout)
 	}
-	if err := cmp.Or(problems...); err != nil {
+	if err := cmp.Or(SessionTimeout(*c.SessionTimeout), c.checkCertificate(), c.checkLogin(), Namespace(*c.Namespace, c.Example)); err != nil {
 		return err
 	}
 	*c.SessionTimeout = cmp.Or(*c.SessionTimeout, defaultSessionTimeout)
@@ -71,19 +65,7 @@ func (c Common) Complete() error {
 		hosts[i] = complete
 	}
 	*c.Hosts = hosts
-	var err error
-	if *c.Password, err = c.login().Resolve(); err != nil {
-		return err
-	}
-	*c.TLS, err = certificates.Resolve(*c.TLS)
-	return err
-}
-
-func (c Common) checkLogin() error {
-	if login := c.login(); !c.Trusts || login.Username == "" || login.Password != "" {
-		return login.Check(c.variable("PASSWORD"))
-	}
-	return nil
+	return cmp.Or(c.readPassword(), c.readCertificates())
 }
 
 // common are the settings that the URLs of all adapters have.
@@ -123,8 +105,7 @@ func (a URLs[C]) Parse(u *url.URL) (cfg C, err error) {
 	if err := all.Apply(&cfg, u.RawQuery, c.variable("PASSWORD")); err != nil {
 		return cfg, err
 	}
-	login := c.login().FromEnvironment(c.variable("USERNAME"), c.variable("PASSWORD"))
-	*c.Username, *c.Password = login.Username, login.Password
+	c.loginFromEnvironment()
 	return cfg, nil
 }
 

@@ -13,9 +13,9 @@ var Rules = []Rule{
 	{Packages: "strategy"},
 	{Packages: "registry/conformance", May: []string{"registry", "registry/memory", "github.com/anishathalye/porcupine", "pgregory.net/rapid"}},
 	{Packages: "registry/latch", May: []string{"registry", "github.com/google/uuid"}},
-	{Packages: "registry/polled", May: []string{"registry", "registry/latch", "registry/internal/tool"}},
+	{Packages: "registry/polled", May: adapter()},
 	{Packages: "registry/polled/polledtest", May: []string{"registry", "registry/polled", "registry/conformance"}},
-	{Packages: "registry/polled/internal/...", May: []string{"registry", "registry/polled"}},
+	{Packages: "registry/polled/polledtest/ram", May: []string{"registry", "registry/polled"}},
 	{Packages: "registry/retry", May: []string{"registry", "github.com/cenkalti/backoff/v5"}, Never: services()},
 	{Packages: "registry/internal/...", May: adapter("github.com/go-zookeeper/zk")},
 
@@ -23,7 +23,7 @@ var Rules = []Rule{
 	{Packages: "registry/etcd", May: adapter("go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/...", "google.golang.org/grpc/...", "go.uber.org/zap"),
 		Never: []string{etcdServer}},
 	{Packages: "registry/etcd/embedded", Anything: true, Never: engine()},
-	{Packages: "registry/zookeeper", May: adapter("registry/zookeeper/internal/link", "github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
+	{Packages: "registry/zookeeper", May: adapter("registry/zookeeper/internal/link", "github.com/go-zookeeper/zk", "golang.org/x/sync/errgroup"), Never: []string{etcdServer}},
 	{Packages: "registry/postgres", May: adapter("registry/polled", "github.com/jackc/pgx/v5/..."), Never: []string{etcdServer}},
 	{Packages: "registry/zookeeper/internal/...", May: adapter("github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
 

@@ -174,6 +174,9 @@ const (
 	SkipRunning SkipReason = "the item still ran"
 	// SkipRunningElsewhere: an instance of ElasticJob ran the item.
 	SkipRunningElsewhere SkipReason = "the item ran elsewhere"
+	// SkipElasticJob: an instance of ElasticJob led the job, and nothing of ours runs beside
+	// it. What ElasticJob ran of it is not known.
+	SkipElasticJob SkipReason = "an instance of ElasticJob led the job"
 	// SkipDisabled: the item, its server or the job was disabled, or the instance paused.
 	SkipDisabled SkipReason = "disabled"
 	// SkipDown: no instance was registered.

@@ -454,7 +454,7 @@ func (w *world) step() {
 		"tick", "tick", "tick", "commit", "commit", "commit", "commit", "enter", "enter", "leave", "leave", "late",
 		"known", "known",
 		"policy", "server", "leaving", "take", "hold", "until", "epoch", "note", "monitor", "schedule", "hear", "unblock", "ahead",
-		"own",
+		"own", "java", "floor",
 	}).Draw(w.T, "step") {
 	case "tick":
 		w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{1, 4, 9, 10, 25, 400}).Draw(w.T, "seconds")) * time.Second)
@@ -475,6 +475,12 @@ func (w *world) step() {
 		w.do(w.m.Known(n, w.chance(30), w.now))
 	case "server":
 		w.do(w.m.Server(w.chance(70), w.now))
+	case "java":
+		w.do(w.m.Foreign(w.chance(30), w.now))
+	case "floor":
+		s := w.set
+		s.Floor = w.now
+		w.change(s)
 	case "unblock":
 		if w.blocked[1] {
 			delete(w.blocked, 1)
@@ -656,6 +662,7 @@ func (w *world) calm() {
 		w.do(w.m.Unblock(1, w.now))
 	}
 	w.do(w.m.Server(true, w.now))
+	w.do(w.m.Foreign(false, w.now))
 	w.finish()
 	for n := range modelItems {
 		w.do(w.m.Known(n, false, w.now))

@@ -238,6 +238,9 @@ func (v *view) facts(item int, h holding) []string {
 	if life, stands := v.lives[h.owner]; stands && !life.At.IsZero() {
 		say("%s is registered since %s", h.owner, instant(life.At))
 	}
+	if s := v.schedule; s != nil && !s.Floor.IsZero() {
+		say("an instance of ElasticJob led until %s at the latest; what was due until then and did not run is not made up", instant(s.Floor))
+	}
 	if up := v.up(); !up.IsZero() {
 		say("the job has an instance since %s", instant(up))
 	} else {

@@ -143,6 +143,8 @@ func (v *view) unrecordedRun(n int, h holding) bool {
 func (v *view) blocked(n int, h holding) string {
 	id, _ := layout.ParseInstanceID(h.owner)
 	switch {
+	case h.known && layout.IsJava(v.value(v.job.Leader())):
+		return "ElasticJob's instance " + v.value(v.job.Leader()) + " leads the job, and nothing of Elasticron's begins beside it"
 	case v.has(v.job.Disabled(n)):
 		return fmt.Sprintf("the item is disabled (%s)", v.job.Disabled(n))
 	case v.stored.Disabled:

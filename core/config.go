@@ -24,8 +24,9 @@ type JobConfig struct {
 	// Name identifies the job in its namespace: 1 to 255 bytes without "/", without
 	// space at its ends. It has no default.
 	Name string
-	// Class is the Java class or type of the job when Java members share it. ""
-	// joins only jobs that have none.
+	// Class is the Java class or type of the job when Java members share it. It is written
+	// to the root of a job that this instance makes, since ElasticJob 3.0.0 to 3.0.3 refuse
+	// one without. "" joins only jobs that have none.
 	Class string
 	// Cron says when the job fires: Quartz's six or seven fields ("0/5 * * * * ?"),
 	// "@every 90s" (fixed rate, at multiples since the Unix epoch), "@delay 90s"

@@ -225,6 +225,9 @@ const (
 	SkipRunning SkipReason = "the item still ran"
 	// SkipRunningElsewhere: an instance of ElasticJob ran the item.
 	SkipRunningElsewhere SkipReason = "the item ran elsewhere"
+	// SkipElasticJob: an instance of ElasticJob led the job, and nothing of ours runs beside
+	// it. What ElasticJob ran of it is not known.
+	SkipElasticJob SkipReason = "an instance of ElasticJob led the job"
 	// SkipDisabled: the item, its server or the job was disabled, or the instance paused.
 	SkipDisabled SkipReason = "disabled"
 	// SkipDown: no instance was registered.
@@ -272,6 +275,8 @@ const (
 	CutDisabled CutReason = "disabled"
 	// CutOff: failover was switched off before it ran again.
 	CutOff CutReason = "failover was switched off"
+	// CutElasticJob: an instance of ElasticJob led the job since. What it ran is not known.
+	CutElasticJob CutReason = "an instance of ElasticJob led the job"
 	// CutElsewhere: an instance of ElasticJob runs the item.
 	CutElsewhere CutReason = "running elsewhere"
 	// CutRoom: the record of the item's next owner has no room for it.

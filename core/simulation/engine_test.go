@@ -29,7 +29,8 @@ type shard struct {
 
 func newEngine(reg registry.Registry, stable, ip string, now func() time.Time, listen func(event.Event)) engine {
 	return engine{core.New(reg,
-		core.WithLogger(slog.New(slog.DiscardHandler)), core.WithInstanceName(stable), core.WithIP(ip), core.WithClock(now), core.WithListener(listen))}
+		core.WithLogger(slog.New(slog.DiscardHandler)), core.WithInstanceName(stable), core.WithIP(ip), core.WithClock(now), core.WithListener(listen),
+		core.WithElasticJob())}
 }
 
 // add adds a job whose items run.

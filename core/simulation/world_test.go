@@ -211,6 +211,17 @@ func (w *world) write(at, value string) bool {
 	return err == nil
 }
 
+// makeEphemeral makes a node that ends with the operator's session, and reports whether that
+// worked.
+func (w *world) makeEphemeral(at, value string) bool {
+	hand := w.operator()
+	if hand == nil {
+		return false
+	}
+	_, err := hand.Commit(context.Background(), registry.CreateEphemeral(at, []byte(value)))
+	return err == nil
+}
+
 // remove deletes nodes in one commit.
 func (w *world) remove(paths ...string) bool {
 	hand := w.operator()

@@ -168,6 +168,14 @@ func (f *Firing) SetServer(enabled bool) {
 	f.arm()
 }
 
+// SetForeign says whether an instance of ElasticJob leads.
+func (f *Firing) SetForeign(leads bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.Foreign(leads, f.cfg.Now()))
+	f.arm()
+}
+
 // Unblock says that a function has returned that a session before left behind.
 func (f *Firing) Unblock(item int) {
 	f.mu.Lock()

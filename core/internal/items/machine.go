@@ -26,6 +26,8 @@ type Settings struct {
 	Misfire misfire.Rule
 	// Failover: a fire that a dead instance had begun runs again.
 	Failover bool
+	// Floor: an instance of ElasticJob led until then, and nothing due up to it is made up.
+	Floor time.Time
 }
 
 // A Config is what a machine starts with.
@@ -53,6 +55,7 @@ type Machine struct {
 	held          bool
 	until         time.Time
 	serverEnabled bool
+	foreign       bool // an instance of ElasticJob leads
 	stopping      bool
 	items         map[int]*item
 	strays        map[int]*item // items in hand that the ledger does not hold any more
@@ -301,7 +304,7 @@ func (m *Machine) Known(n int, disabled bool, now time.Time) []Action {
 	was := it.disabled && it.known
 	it.known, it.disabled = true, disabled
 	if was && !disabled {
-		m.account(it, now)
+		m.account(it, event.SkipDisabled, now)
 	}
 	m.offer(it, now)
 	return m.done()
@@ -322,8 +325,28 @@ func (m *Machine) Server(enabled bool, now time.Time) []Action {
 			m.cutRedo(it, event.CutDisabled)
 			continue
 		}
-		m.account(it, now) // what came due while it was disabled
+		m.account(it, event.SkipDisabled, now) // what came due while it was disabled
 	}
+	m.offerAll(now)
+	return m.done()
+}
+
+// Foreign says whether an instance of ElasticJob leads: nothing begins beside one, and what
+// waits for a place is given back.
+func (m *Machine) Foreign(leads bool, now time.Time) []Action {
+	if m.foreign == leads {
+		return nil
+	}
+	for _, n := range m.order {
+		m.visited++
+		switch it := m.items[n]; {
+		case leads && it.phase == queued:
+			m.put(Action{Kind: Drop, Item: n, Due: it.due})
+		case !leads && m.whyOff(it) == event.SkipElasticJob:
+			m.account(it, event.SkipElasticJob, now)
+		}
+	}
+	m.foreign = leads
 	m.offerAll(now)
 	return m.done()
 }
@@ -417,7 +440,7 @@ func (m *Machine) Tick(now time.Time) []Action {
 	// A commit is on its way: what disabled items owe rides along.
 	for _, n := range m.order {
 		if it := m.items[n]; it.phase == idle && m.off(it) {
-			m.account(it, now)
+			m.account(it, m.whyOff(it), now)
 		}
 	}
 	return m.done()

@@ -9,8 +9,17 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// off reports whether the item is not to run, by an operator's wish.
-func (m *Machine) off(it *item) bool { return it.disabled || !m.serverEnabled }
+// off reports whether the item is not to run, by an operator's wish or beside a leader
+// of ElasticJob's.
+func (m *Machine) off(it *item) bool { return it.disabled || !m.serverEnabled || m.foreign }
+
+// whyOff is how that is told.
+func (m *Machine) whyOff(it *item) event.SkipReason {
+	if m.foreign && !it.disabled && m.serverEnabled {
+		return event.SkipElasticJob
+	}
+	return event.SkipDisabled
+}
 
 // offer begins the first fire that an idle item owes, or accounts for what it skips.
 func (m *Machine) offer(it *item, now time.Time) {
@@ -39,6 +48,11 @@ func (m *Machine) offer(it *item, now time.Time) {
 	upTo := now
 	if last {
 		upTo = m.lastOf(now)
+	}
+	if skips := m.skip(event.SkipElasticJob, it.cursor, earlier(m.set.Floor, upTo)); len(skips) > 0 {
+		if m.pass(it, lastOf(skips, it.cursor), skips); it.phase != idle {
+			return // what follows is decided once that is recorded
+		}
 	}
 	d := m.decide(it.cursor, upTo, now)
 	skips := skipped(d)
@@ -146,13 +160,13 @@ func (m *Machine) finish(it *item, skips []Skip, now time.Time) {
 func (m *Machine) close(it *item, now time.Time) {
 	var skips []Skip
 	if !m.set.Delayed {
-		skips = m.skip(event.SkipDisabled, it.cursor, m.until)
+		skips = m.skip(m.whyOff(it), it.cursor, m.until)
 	}
 	m.finish(it, skips, now)
 }
 
-// account tells what came due while the item was disabled.
-func (m *Machine) account(it *item, now time.Time) {
+// account tells what came due while the item was off.
+func (m *Machine) account(it *item, why event.SkipReason, now time.Time) {
 	if it.phase != idle || !it.known || it.leaving || m.held || m.stopping || it.redo.Owed() {
 		return
 	}
@@ -161,7 +175,7 @@ func (m *Machine) account(it *item, now time.Time) {
 		it.ready = later(it.ready, now)
 		return
 	}
-	if skips := m.skip(event.SkipDisabled, it.cursor, now); len(skips) > 0 {
+	if skips := m.skip(why, it.cursor, now); len(skips) > 0 {
 		m.pass(it, lastOf(skips, it.cursor), skips)
 	}
 }

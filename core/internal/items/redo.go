@@ -19,7 +19,9 @@ func (m *Machine) offerRedo(it *item) {
 		m.cutRedo(it, event.CutDisabled)
 	case !m.set.Failover || !m.set.Monitor:
 		m.cutRedo(it, event.CutOff)
-	case !m.serverEnabled: // the leader moves it, or somebody enables it
+	case !m.serverEnabled, m.foreign: // the leader moves it, or somebody enables it, or leads again
+	case !it.redo.Due.After(m.set.Floor):
+		m.cutRedo(it, event.CutElasticJob)
 	case it.redo.Tries >= waryTries && (m.alone != nil || m.full()):
 		m.wary[it.number] = it
 	default:

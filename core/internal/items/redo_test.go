@@ -69,7 +69,7 @@ func TestEveryEventInEveryStateOfAFireThatRunsAgain(t *testing.T) {
 			"Elsewhere": "CutRedo → accounting", "taken": " → stray",
 		},
 		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "leaving": "Drop → queued",
-			"taken": "Drop → stray", "Stop": "Drop → queued"},
+			"taken": "Drop → stray", "Stop": "Drop → queued", "Foreign": "Drop → queued"},
 		running: {"Returned": "End → ending", "taken": " → stray"},
 		ending:  {"Committed": " → idle", "taken": " → stray"},
 	})
@@ -115,6 +115,14 @@ func TestAFireThatDoesNotRunAgainIsCut(t *testing.T) {
 			s.Failover = false
 			require.Empty(t, m.Change(s, at(12)))
 			return m.Known(0, false, at(12))
+		}},
+		"ElasticJob led meanwhile": {event.CutElasticJob, func(m *Machine) []Action {
+			m.Foreign(true, at(12))
+			require.Empty(t, m.Known(0, false, at(12)), "nothing begins beside it")
+			s := m.set
+			s.Floor = at(15)
+			require.Empty(t, m.Change(s, at(15)))
+			return m.Foreign(false, at(15))
 		}},
 		"the server was disabled for too long": {event.CutDisabled, func(m *Machine) []Action {
 			m.Server(false, at(12))

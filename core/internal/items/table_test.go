@@ -95,6 +95,7 @@ func occurrences(rec ledger.Item) []occurrence {
 		{"Known", func(m *Machine, _ time.Time) string { return says(m.Known(0, false, at(15))) }},
 		{"disabled", func(m *Machine, _ time.Time) string { return says(m.Known(0, true, at(15))) }},
 		{"Server", func(m *Machine, _ time.Time) string { return says(m.Server(false, at(15))) }},
+		{"Foreign", func(m *Machine, _ time.Time) string { return says(m.Foreign(true, at(15))) }},
 		{"Own", func(m *Machine, _ time.Time) string { return says(m.Own(all(1, rec), at(15))) }},
 		{"leaving", func(m *Machine, _ time.Time) string {
 			rec := rec
@@ -128,7 +129,7 @@ func TestEveryEventInEveryState(t *testing.T) {
 			"Begun": "Run → queued", "NotOwned": " → idle", "Behind": "Begin → beginning",
 			"Elsewhere": "Account → accounting", "taken": " → stray",
 		},
-		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "leaving": "Drop → queued",
+		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "leaving": "Drop → queued", "Foreign": "Drop → queued",
 			"taken": "Drop → stray", "Stop": "Drop → queued"},
 		running: {
 			"Returned": "End → ending", "taken": " → stray",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -34,6 +35,9 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot) (done 
 	if err != nil {
 		return done, err
 	}
+	if l.floor.IsZero() && l.javaAssigned(p, nodes) {
+		return done, errJava
+	}
 	w := writing{leader: l, s: s, nodes: nodes, done: &done}
 	var next *sharding.Step // the last one is known as such when there is no other
 	for step := range p.Steps(l.room(nodes)) {
@@ -51,6 +55,14 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot) (done 
 		return done, err
 	}
 	return done, l.nudge(ctx, p, w.s, nil)
+}
+
+// javaAssigned reports whether ElasticJob has given away an item that moves: it has led since
+// a leader of ours wrote last, whoever saw it.
+func (l *Leader) javaAssigned(p *sharding.Plan, nodes map[string]registry.Node) bool {
+	return slices.ContainsFunc(p.Moves, func(mv sharding.Move) bool {
+		return layout.IsJava(string(nodes[l.cfg.Job.ItemInstance(mv.Item)].Value))
+	})
 }
 
 // A writing is a plan that is being committed.

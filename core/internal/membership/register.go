@@ -23,6 +23,9 @@ import (
 // former registration of this session goes with the same commit, and what its ledger
 // holds stands in the new one.
 func (m *Member) register(ctx context.Context) error {
+	if err := m.refuseJava(); err != nil {
+		return err
+	}
 	id, err := m.identify()
 	if err != nil {
 		return err
@@ -70,6 +73,8 @@ func (m *Member) register(ctx context.Context) error {
 		cause = m.former.cause
 	}
 	m.stage = stageRegistered
+	m.java.joins = true // one that comes now comes later
+	m.tellJava()
 	m.mu.Unlock()
 	if cause != nil {
 		m.warn("the registration was removed from outside; the instance has registered again as "+id.String(), cause)

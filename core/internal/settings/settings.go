@@ -288,9 +288,13 @@ func findStrategy(name string, own map[string]strategy.Strategy) (strategy.Strat
 	return s, nil
 }
 
+// jobProps begin the names of props that ElasticJob gives to its kinds of job and to its
+// error handlers.
+var jobProps = []string{"streaming.", "script.", "http.", "email.", "wechat.", "dingtalk."}
+
 // Inactive says in one line each which settings have no effect yet, but would in
-// ElasticJob or in a later version.
-func Inactive(c layout.Config) []string {
+// ElasticJob or in a later version. local are the program's own props, which count here.
+func Inactive(c layout.Config, local layout.Props) []string {
 	var lines []string
 	say := func(active bool, line string) {
 		if active {
@@ -307,6 +311,12 @@ func Inactive(c layout.Config) []string {
 	} {
 		if set {
 			foreign = append(foreign, key)
+		}
+	}
+	for key := range c.Props {
+		_, counts := local[key]
+		if !counts && slices.ContainsFunc(jobProps, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			foreign = append(foreign, "props."+key)
 		}
 	}
 	slices.Sort(foreign)

@@ -62,7 +62,7 @@ var Rules = []Rule{
 	{Packages: "errorhandler/chat", May: []string{"errorhandler"}, Never: services()},
 	{Packages: "errorhandler/mail", May: []string{"errorhandler", "github.com/wneessen/go-mail"}, Never: services()},
 	{Packages: "tracing", May: []string{"core", "core/event", "github.com/google/uuid"}, Never: services()},
-	{Packages: "admin", May: room("core", "internal/field", "golang.org/x/sync/errgroup"), Never: services()},
+	{Packages: "admin", May: room("core", "core/event", "internal/field", "golang.org/x/sync/errgroup"), Never: services()},
 	// It tests jobs on the registry in memory.
 	{Packages: "coretest", May: []string{"core", "core/event", "job/link", "registry/memory"}, Never: []string{"go.etcd.io/...", "github.com/go-zookeeper/..."}},
 	{Packages: "config", May: []string{"registry", "registry/retry", "core", "errorhandler", "job", "job/link", "internal/field", "internal/layout", yamlParser}, Never: services()},

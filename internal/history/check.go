@@ -124,7 +124,7 @@ type job struct {
 	fires       map[Key]*fire
 	started     time.Time // the first Started, by the wall clock
 	unmonitored bool
-	failover    bool // at any time
+	failover    bool             // at any time
 	current     map[string]*life // by process
 	active      map[int][]*run
 	plan        plan

@@ -175,7 +175,7 @@ type Tally struct {
 	Runs, Fires int
 	// Ended, Failed (of those), Cut and Skipped count fires of items; Again those that ran again.
 	Ended, Failed, Cut, Again int
-	Skipped            map[string]int // by reason; folded is one
+	Skipped                   map[string]int // by reason; folded is one
 	// Untold are functions that returned in a life that broke before it could tell.
 	Untold int
 	// Due are fires of items that coverage asked for.

@@ -69,17 +69,24 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		}
 		if in.Held && !c.delayed && c.Through.After(c.Due) {
 			c.Through, c.Skips = c.Due, nil // where the next epoch starts is being found out
+			if c.Redo {
+				c.Through = rec.Through
+			}
 		}
 		rec.Through = later(rec.Through, c.Through, true)
 		if c.stopping && failpoint.Mutant(failpoint.BacklogDropped) {
 			rec.Through = later(rec.Through, time.Now(), true)
 		}
 	case items.GiveBack:
-		if !rec.Run.Equal(c.Due) {
+		if !rec.Run.Equal(c.Due) { // the record has no such begin: what was decided before it is recorded
+			if !in.Held {
+				rec.Through = later(rec.Through, c.Through, true)
+			}
+			c.Through = rec.Through
 			break
 		}
 		if rec.Run = (time.Time{}); c.Redo {
-			rec.Redo.Due = c.Due // through has not moved
+			rec.Redo.Due, c.Through = c.Due, rec.Through // it has not moved
 		} else {
 			rec.Through = c.Through
 		}

@@ -102,7 +102,9 @@ type item struct {
 	// redo is the fire that is to run again, as the record has it. redoing: it is in hand.
 	redo    ledger.Redo
 	redoing bool
-	cut     event.CutReason // why it is not
+	// givenBack: the begin in hand is being undone.
+	givenBack bool
+	cut       event.CutReason // why it is not
 	// recorded: the begin in hand stands in the ledger.
 	recorded bool
 	// unrecorded: no commit says what the cursor says, since monitoring was off.
@@ -227,7 +229,7 @@ func (it *item) back(rec ledger.Item, recorded bool, now time.Time) {
 // rest makes an item idle: nothing of it is in hand.
 func (m *Machine) rest(it *item) {
 	m.enter(it, idle)
-	it.redoing = false
+	it.redoing, it.givenBack = false, false
 	if m.alone == it {
 		m.alone = nil
 	}
@@ -577,7 +579,7 @@ func (m *Machine) giveBack(it *item) {
 		return
 	}
 	m.enter(it, ending)
-	it.skips = nil
+	it.skips, it.givenBack = nil, true
 	if it.redoing {
 		it.redo.Due = it.due
 	}
@@ -606,7 +608,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	if it.recorded {
 		m.enter(it, ending)
 		it.skips = skips
-		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Skips: skips})
+		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Skips: skips, Redo: it.redoing})
 		return m.done()
 	}
 	it.unrecorded = true
@@ -627,14 +629,18 @@ func (m *Machine) Committed(n int, through, now time.Time) []Action {
 		return nil
 	}
 	m.visited++
-	it.told, it.skips, it.recorded, it.unrecorded = Told(it.skips), nil, false, false
+	it.told, it.skips, it.recorded = Told(it.skips), nil, false
+	// What runs again, or is given back, moves no cursor: what is not recorded may stay so.
+	it.through = through
+	if it.unrecorded = (it.redoing || it.givenBack) && through.Before(it.cursor); !it.unrecorded {
+		it.cursor = through
+	}
 	switch {
 	case it.redoing && it.phase == accounting:
 		it.told, it.redo = ToldCut(it.redo, it.cut), ledger.Redo{}
 	case it.redoing && !it.redo.Owed():
 		it.redo = ledger.Redo{}
 	}
-	it.cursor, it.through = through, through
 	m.rest(it)
 	m.tellMissed(it)
 	m.relieve(now)

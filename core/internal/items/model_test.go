@@ -361,17 +361,23 @@ func (w *world) apply(a *Action, rec *ledger.Item) bool {
 			rec.Run, rec.Redo = time.Time{}, ledger.Redo{}
 		}
 		if in.Held && a.Through.After(a.Due) { // a held ledger does not move on
-			a.Through, a.Skips = a.Due, nil
+			if a.Through, a.Skips = a.Due, nil; a.Redo {
+				a.Through = rec.Through
+			}
 		}
 		rec.Through = later(rec.Through, a.Through)
 	case GiveBack:
-		if rec.Run.Equal(a.Due) {
-			rec.Run = time.Time{}
-			if a.Redo {
-				rec.Redo.Due = a.Due
-			} else {
-				rec.Through = a.Through
+		if !rec.Run.Equal(a.Due) {
+			if !in.Held {
+				rec.Through = later(rec.Through, a.Through)
 			}
+			a.Through = rec.Through
+			break
+		}
+		if rec.Run = (time.Time{}); a.Redo {
+			rec.Redo.Due, a.Through = a.Due, rec.Through
+		} else {
+			rec.Through = a.Through
 		}
 	case Account:
 		if rec.Running() || rec.Redo.Owed() || (in.Held && (in.Until.IsZero() || (len(a.Skips) > 0 && a.Through.After(in.Until)))) {

@@ -457,6 +457,7 @@ func TestFindingE7WhatHasNoEffectIsOneWarning(t *testing.T) {
 			"jobErrorHandlerType: DINGTALK\njobListenerTypes: [once]\nprops:\n  dingtalk.webhook: sesame\n  mine: '1'\n"+
 			"jobExtraConfigurations:\n- !!org.apache.shardingsphere.elasticjob.tracing.yaml.YamlTracingConfiguration\n  type: RDB\n")
 		a := b.start("a", newWitness(), core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 4, Monitor: core.MonitorOn})
+		b.until("it fires", func() bool { return len(of[event.FireEnded](a)) > 0 }) // what was told before is seen then
 		var found []event.Warning
 		for _, e := range of[event.Warning](a) {
 			if strings.Contains(e.Problem, "no effect here") {

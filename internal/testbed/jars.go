@@ -39,7 +39,7 @@ func JavaClasses(t *testing.T, what, name, pom string, args []string, sources ..
 	defer cancel()
 	jars := filepath.Join(dir, "*")
 	javac := append([]string{"-Xlint:all,-processing", "-Werror", "-proc:none", "-cp", jars, "-d", classes}, sources...)
-	out, err := exec.CommandContext(ctx, "javac", javac...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "javac", javac...).CombinedOutput() //nolint:gosec // of the tests' own making
 	require.NoError(t, err, string(out))
 	return classes + string(os.PathListSeparator) + jars
 }
@@ -67,7 +67,7 @@ func resolveJars(ctx context.Context, name, pom string, args []string) (dir stri
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
 	mvn := append([]string{"-B", "-q", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + jars}, args...)
-	if out, err := exec.CommandContext(ctx, "mvn", mvn...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "mvn", mvn...).CombinedOutput(); err != nil { //nolint:gosec // as above
 		return "", fmt.Errorf("mvn cannot resolve %s: %w: %s", name, err, out)
 	}
 	if err := os.Rename(jars, dir); err != nil {

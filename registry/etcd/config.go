@@ -62,7 +62,7 @@ type Config struct {
 }
 
 // common is what settings reads, checks and completes.
-func (c *Config) common() settings.Common {
+func common(c *Config) settings.Common {
 	return settings.Common{
 		Adapter: "etcd", Example: "etcd://host:2379/shop", Address: completeEndpoint,
 		Hosts: &c.Endpoints, Namespace: &c.Namespace, SessionTimeout: &c.SessionTimeout, DialTimeout: &c.DialTimeout,
@@ -73,13 +73,13 @@ func (c *Config) common() settings.Common {
 
 // complete fills in defaults and reports what is wrong, in one line each.
 func (c Config) complete() (Config, error) {
-	if err := c.completeAll(); err != nil {
+	if err := completeAll(&c); err != nil {
 		return c, fmt.Errorf("etcd: %w: %w", registry.ErrInvalid, err)
 	}
 	return c, nil
 }
 
-func (c *Config) completeAll() error {
+func completeAll(c *Config) error {
 	if len(c.Endpoints) == 0 {
 		return errors.New("no endpoints; give the client addresses of the cluster, for example 127.0.0.1:2379")
 	}
@@ -87,7 +87,7 @@ func (c *Config) completeAll() error {
 		return err
 	}
 	c.Limits = settings.FillLimits(c.Limits, registry.PortableLimits())
-	return c.common().Complete()
+	return common(c).Complete()
 }
 
 func completeEndpoint(ep string) (string, error) {

@@ -9,15 +9,15 @@ func init() { settings.Register(urls, Open) }
 
 // urls are etcd://host:port,host:port/namespace?setting=value.
 var urls = settings.URLs[Config]{
-	Common: (*Config).common,
+	Common: common,
 	Own: settings.Table[Config]{
 		"max-ops":   func(c *Config, v string) error { return settings.Count(&c.Limits.MaxOps, v) },
-		"max-bytes": (*Config).setMaxBytes,
+		"max-bytes": setMaxBytes,
 	},
 }
 
 // setMaxBytes lets a value have half of them.
-func (c *Config) setMaxBytes(v string) error {
+func setMaxBytes(c *Config, v string) error {
 	if err := settings.Count(&c.Limits.MaxBytes, v); err != nil {
 		return err
 	}

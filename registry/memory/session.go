@@ -65,6 +65,9 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 }
 
 func (s *session) Sync(ctx context.Context) error {
+	if err := s.Alive(ctx); err != nil {
+		return err
+	}
 	_, err := read(ctx, s, kindSync, func() (struct{}, error) { return struct{}{}, nil })
 	return err
 }

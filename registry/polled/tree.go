@@ -55,7 +55,7 @@ func (s *session) read(ctx context.Context, paths, dirs []string) (map[string]re
 	ctx, release := s.Bound(ctx)
 	defer release()
 	if len(paths)+len(dirs) == 0 {
-		return nil, nil
+		return map[string]registry.Node{}, nil
 	}
 	var found []Node
 	err := s.client.repeat(ctx, func(ctx context.Context) error {

@@ -60,7 +60,7 @@ type Config struct {
 }
 
 // common is what settings reads, checks and completes.
-func (c *Config) common() settings.Common {
+func common(c *Config) settings.Common {
 	return settings.Common{
 		Adapter: "postgres", Example: "postgres://host:5432/database/shop", Address: settings.HostPort("host", defaultPort),
 		Hosts: &c.Hosts, Database: &c.Database, Namespace: &c.Namespace,
@@ -72,7 +72,7 @@ func (c *Config) common() settings.Common {
 
 // complete fills in defaults and reports what is wrong, in one line each.
 func (c Config) complete() (Config, error) {
-	if err := cmp.Or(c.check(), c.common().Complete()); err != nil {
+	if err := cmp.Or(c.check(), common(&c).Complete()); err != nil {
 		return c, fmt.Errorf("postgres: %w: %w", registry.ErrInvalid, err)
 	}
 	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)

@@ -6,7 +6,7 @@ func init() { settings.Register(urls, Open) }
 
 // urls are postgres://host:port,host:port/database/namespace?setting=value.
 var urls = settings.URLs[Config]{
-	Common: (*Config).common,
+	Common: common,
 	Own: settings.Table[Config]{
 		"max-conns": func(c *Config, v string) error { return settings.Count(&c.MaxConns, v) },
 	},

@@ -77,7 +77,7 @@ type Config struct {
 }
 
 // common is what settings reads, checks and completes.
-func (c *Config) common() settings.Common {
+func common(c *Config) settings.Common {
 	return settings.Common{
 		Adapter: "zookeeper", Example: "zookeeper://host:2181/shop", Address: settings.HostPort("server", defaultPort),
 		Hosts: &c.Servers, Namespace: &c.Namespace, SessionTimeout: &c.SessionTimeout, DialTimeout: &c.DialTimeout,
@@ -88,13 +88,13 @@ func (c *Config) common() settings.Common {
 
 // complete fills in defaults, reads files, and reports what is wrong in one line.
 func (c Config) complete() (Config, error) {
-	if err := c.completeAll(); err != nil {
+	if err := completeAll(&c); err != nil {
 		return c, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
 	}
 	return c, nil
 }
 
-func (c *Config) completeAll() error {
+func completeAll(c *Config) error {
 	switch {
 	case len(c.Servers) == 0:
 		return errors.New("no servers; give the client addresses of the ensemble, for example 127.0.0.1:2181")
@@ -111,7 +111,7 @@ func (c *Config) completeAll() error {
 	if err := c.checkSize(); err != nil {
 		return err
 	}
-	return c.common().Complete()
+	return common(c).Complete()
 }
 
 func (c Config) checkChroot() error {

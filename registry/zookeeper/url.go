@@ -10,7 +10,7 @@ func init() { settings.Register(urls, Open) }
 
 // urls are zookeeper://host:port,host:port/namespace?setting=value.
 var urls = settings.URLs[Config]{
-	Common: (*Config).common,
+	Common: common,
 	Own: settings.Table[Config]{
 		"chroot": func(c *Config, v string) error { return settings.Text(&c.Chroot, strings.TrimRight(v, "/")) },
 	},

@@ -177,8 +177,8 @@ func (l *Lifetime) Spawn(f func(ctx context.Context)) {
 // Wait joins the goroutines. The session must have ended.
 func (l *Lifetime) Wait() { l.work.Wait() }
 
-// CloseOnce ends the session, joins its goroutines and then has tell tell the service, whose
-// error it returns each time.
+// CloseOnce ends the session, joins its goroutines and then calls tell, which tells the service
+// and whose error it returns each time.
 func (l *Lifetime) CloseOnce(tell func() error) error {
 	l.closing.Do(func() {
 		l.Lose(ErrClosed)

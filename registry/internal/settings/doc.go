@@ -6,7 +6,7 @@
 //	func init() { settings.Register(urls, Open) }
 //
 //	var urls = settings.URLs[Config]{
-//		Common: func(c *Config) settings.Common { return settings.Common{Hosts: &c.Hosts, …} },
+//		Common: func(c *Config) settings.Common { return settings.Common{Hosts: &c.Hosts} }, // and all others
 //		Own: settings.Table[Config]{
 //			"max-conns": func(c *Config, v string) error { return settings.Count(&c.MaxConns, v) },
 //		},

@@ -77,7 +77,7 @@ func urlOfZooKeeper(b *testing.B) string {
 func row(what string, took []time.Duration) string {
 	slices.Sort(took)
 	text := fmt.Sprintf("| %s | %d |", what, len(took))
-	for _, at := range []int{0, len(took) / 2, min(len(took)*99/100, len(took)-1), len(took) - 1} {
+	for _, at := range []int{0, len(took) / 2, (len(took)*99+99)/100 - 1, len(took) - 1} {
 		text += fmt.Sprintf(" %.1f |", took[at].Seconds()*1000)
 	}
 	return text

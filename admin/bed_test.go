@@ -31,6 +31,7 @@ type bed struct {
 	client func() registry.Registry
 	store  *unsure
 	poll   time.Duration
+	expire func(session string) bool // in a bubble
 }
 
 const sessionTimeout = 2 * time.Second
@@ -41,7 +42,7 @@ func inBubble(t *testing.T, test func(b *bed)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := memory.NewServer(memory.Config{SessionTimeout: sessionTimeout})
 		b := &bed{
-			T: t, client: func() registry.Registry { return srv.Registry("shop") }, poll: 100 * time.Millisecond,
+			T: t, client: func() registry.Registry { return srv.Registry("shop") }, poll: 100 * time.Millisecond, expire: srv.Expire,
 		}
 		b.open()
 		test(b)

@@ -21,7 +21,7 @@
 //	getJobConfiguration, updateJobConfiguration      Config, SetConfig
 //	removeJobConfiguration                           RemoveJob
 //	disable, enable, shutdown, remove (job?, ip?)    Disable, Enable, Shutdown, RemoveServers
-//	dump                                             Dump
+//	dump                                             Dump; ServeDumps answers ElasticJob's own
 //	disable, enable (job, item)                      DisableItem, EnableItem
 //	getJobsTotalCount                                Names
 //	getAllJobsBriefInfo, getJobBriefInfo             Jobs, Job
@@ -53,5 +53,6 @@
 //
 // # Concurrency
 //
-// An Admin is safe for concurrent use and owns no goroutine between calls.
+// An Admin is safe for concurrent use and owns no goroutine between calls; those of ServeDumps
+// end before it returns.
 package admin

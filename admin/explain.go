@@ -20,8 +20,11 @@ const (
 	NotDue Outcome = "not due"
 	// ToCome: it is due later.
 	ToCome Outcome = "to come"
-	// Runs: it runs now.
+	// Runs: it runs now. Why says whether it runs again.
 	Runs Outcome = "runs"
+	// ToRunAgain: it began, its instance's life ended, and it waits to run again
+	// (JobConfig.Failover).
+	ToRunAgain Outcome = "to run again"
 	// Owed: it was due and has not begun; it is made up or skipped when it can be.
 	Owed Outcome = "owed"
 	// Ended: it was the latest run of the item, and it ended.
@@ -30,7 +33,8 @@ const (
 	Failed Outcome = "failed"
 	// Skipped: it did not run and never will.
 	Skipped Outcome = "skipped"
-	// Cut: it began, and its instance's life ended before its end was recorded.
+	// Cut: it began, its instance's life ended before its end was recorded, and it does not run
+	// again. Why says why not.
 	Cut Outcome = "cut"
 	// Settled: it ran or was skipped. The record keeps no reason for a fire that long ago:
 	// the log of the item's owner does.
@@ -73,7 +77,7 @@ func (a *Admin) Explain(ctx context.Context, job string, item int, at time.Time)
 }
 
 func (v *view) explain(item int, at time.Time) Answer {
-	h := v.holdings()[item]
+	h := v.orphan(v.holdings()[item])
 	ans := Answer{Job: v.job.Name(), Item: item, At: at, Facts: v.facts(item, h)}
 	ans.Outcome, ans.Why = v.fate(item, h, at)
 	return ans
@@ -81,7 +85,7 @@ func (v *view) explain(item int, at time.Time) Answer {
 
 // fate decides by the record first, which is written before anything else is said.
 func (v *view) fate(item int, h holding, at time.Time) (Outcome, string) {
-	if out, why := recorded(h, at); out != "" {
+	if out, why := v.recorded(item, h, at); out != "" {
 		return out, why
 	}
 	if out, why := v.scheduled(h, at); out != "" {
@@ -109,14 +113,23 @@ func (v *view) fate(item int, h holding, at time.Time) (Outcome, string) {
 }
 
 // recorded looks for the fire in the item's record.
-func recorded(h holding, at time.Time) (Outcome, string) {
-	if h.item.Run.Equal(at) && h.item.Running() {
+func (v *view) recorded(item int, h holding, at time.Time) (Outcome, string) {
+	switch {
+	case h.item.Running() && h.item.Run.Equal(at) && h.item.Redo.Lost != "":
+		return Runs, "it runs again on " + h.owner + ": " + died(h.item.Redo)
+	case h.item.Running() && h.item.Run.Equal(at):
 		return Runs, "it runs on " + h.owner
+	case h.item.Redo.Owed() && h.item.Redo.Due.Equal(at):
+		return ToRunAgain, awaits(h, v.blocked(item, h))
 	}
 	for _, n := range h.item.Told.Notes() {
 		switch {
 		case n.Instance != "" && n.Due.Equal(at):
-			return Cut, "it began on " + n.Instance + ", whose life ended before its end was recorded; it may have finished"
+			why := "it began on " + n.Instance + ", whose life ended before its end was recorded; it may have finished, and does not run again"
+			if n.Reason != "" {
+				why += ": " + n.Reason
+			}
+			return Cut, why
 		case n.Instance == "" && !at.Before(noteFirst(n)) && !at.After(n.Due):
 			return Skipped, n.Reason
 		}
@@ -199,6 +212,8 @@ func (v *view) up() time.Time {
 // waits says what a fire waits for that is owed.
 func (v *view) waits(item int, h holding) string {
 	switch why := v.blocked(item, h); {
+	case h.item.Redo.Owed():
+		return awaits(h, why)
 	case why != "":
 		return why
 	case h.item.Running():
@@ -225,6 +240,12 @@ func (v *view) facts(item int, h holding) []string {
 	if h.item.Running() {
 		say("it runs the fire due at %s", instant(h.item.Run))
 	}
+	if h.item.Redo.Owed() {
+		say("it is to run the fire due at %s again", instant(h.item.Redo.Due))
+	}
+	if h.item.Redo.Lost != "" {
+		say("%s", died(h.item.Redo))
+	}
 	if l := h.item.Last; !l.Began.IsZero() {
 		end := "no end of a run is known"
 		if !l.Ended.IsZero() {
@@ -237,6 +258,9 @@ func (v *view) facts(item int, h holding) []string {
 	}
 	if life, stands := v.lives[h.owner]; stands && !life.At.IsZero() {
 		say("%s is registered since %s", h.owner, instant(life.At))
+	}
+	if s := v.schedule; s != nil && !s.Floor.IsZero() {
+		say("an instance of ElasticJob led until %s at the latest; what was due until then and did not run is not made up", instant(s.Floor))
 	}
 	if up := v.up(); !up.IsZero() {
 		say("the job has an instance since %s", instant(up))

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 )
 
 // ItemState is one of ElasticJob's four, in their order: the first that holds.
@@ -34,8 +36,15 @@ type Item struct {
 	Why   string
 	// Instance is the id of its owner, "" when it has none; Server is that one's address.
 	Instance, Server string
-	// Failover: it was taken over from a crashed instance, and that run goes on.
+	// Failover: ElasticJob's node says that it was taken over from a crashed instance, and that
+	// run goes on. It stands while a fire runs again, not while one waits to.
 	Failover bool
+	// Again is the due time of the fire that waits to run again, since its instance died while
+	// it ran; zero when none does. Lost is the id of the instance that died last while the fire
+	// ran that waits or runs again, and Deaths is how many did; "" and 0 for any other.
+	Again  time.Time
+	Lost   string
+	Deaths int
 	// Epoch and Total are those of its record; 0 when there is none.
 	Epoch, Total int
 	// Run is the due time of the fire that runs now, zero when none does.
@@ -86,7 +95,7 @@ func (v *view) shards() []Item {
 	total := max(v.total(), v.javaTotal())
 	all := make([]Item, total)
 	for n := range total {
-		all[n] = v.shard(n, holdings[n])
+		all[n] = v.shard(n, v.orphan(holdings[n]))
 		all[n].Next = next
 	}
 	return all
@@ -105,7 +114,7 @@ func (v *view) shard(n int, h holding) Item {
 	it := Item{
 		Number: n, Param: v.config.ItemParams[n], Instance: h.owner, Epoch: h.epoch, Total: h.total,
 		Run: h.item.Run, Through: h.item.Through, Began: h.item.Last.Began, Ended: h.item.Last.Ended, Failed: h.item.Last.Failed,
-		Failover: v.has(v.job.Failover(n)),
+		Failover: v.has(v.job.Failover(n)), Again: h.item.Redo.Due, Lost: h.item.Redo.Lost, Deaths: h.item.Redo.Tries,
 	}
 	if id, err := layout.ParseInstanceID(h.owner); err == nil {
 		it.Server = id.IP
@@ -124,12 +133,63 @@ func (v *view) shard(n int, h holding) Item {
 		it.State = ItemPending
 	}
 	switch {
+	case h.item.Redo.Owed():
+		it.Why = awaits(h, it.Why)
 	case h.item.Running() && it.Why == "":
 		it.Why = "runs the fire due at " + instant(h.item.Run) + " on " + h.owner
+		if h.item.Redo.Lost != "" {
+			it.Why += ", again: " + died(h.item.Redo)
+		}
 	case runs && it.Why == "":
 		it.Why = "runs on " + h.owner
 	}
 	return it
+}
+
+// orphan is a holding as the leader will see it: what an owner ran of which only the record is
+// left is to run again where the configuration has failover, and is cut otherwise.
+func (v *view) orphan(h holding) holding {
+	if !h.item.Running() || v.alive(h.owner) || v.has(v.job.Notice(h.owner)) {
+		return h
+	}
+	redo := ledger.Redo{Due: h.item.Run, Lost: h.owner, Tries: h.item.Redo.Tries + 1}
+	h.item.Run, h.item.Redo = time.Time{}, ledger.Redo{}
+	switch {
+	case !v.stored.Failover:
+		h.item.Told = h.item.Told.With(ledger.Note{Due: redo.Due, Instance: redo.Lost})
+	case redo.Tries >= maxDeaths:
+		h.item.Told = h.item.Told.With(ledger.Note{Due: redo.Due, Instance: redo.Lost, Reason: string(event.CutTries)})
+	default:
+		h.item.Redo = redo
+	}
+	return h
+}
+
+// maxDeaths is how many instances may die of one fire, and waryDeaths after how many it waits
+// for a place of its own.
+const (
+	maxDeaths  = 3
+	waryDeaths = 2
+)
+
+// died says who died while a fire ran.
+func died(r ledger.Redo) string {
+	if r.Tries > 1 {
+		return fmt.Sprintf("%d instances died while it ran, %s the last", r.Tries, r.Lost)
+	}
+	return r.Lost + " died while it ran"
+}
+
+// awaits says which fire waits to run again, and for what.
+func awaits(h holding, blocked string) string {
+	why := "the fire due at " + instant(h.item.Redo.Due) + " is to run again, before anything else of the item: " + died(h.item.Redo)
+	switch {
+	case blocked != "":
+		why += "; now " + blocked
+	case h.item.Redo.Tries >= waryDeaths:
+		why += "; it begins when " + h.owner + " has a free place, and runs no other such fire"
+	}
+	return why
 }
 
 // unrecordedRun reports whether a member without ledgers, of ElasticJob, shows the item as
@@ -143,6 +203,8 @@ func (v *view) unrecordedRun(n int, h holding) bool {
 func (v *view) blocked(n int, h holding) string {
 	id, _ := layout.ParseInstanceID(h.owner)
 	switch {
+	case h.known && layout.IsJava(v.value(v.job.Leader())):
+		return "ElasticJob's instance " + v.value(v.job.Leader()) + " leads the job, and nothing of Elasticron's begins beside it"
 	case v.has(v.job.Disabled(n)):
 		return fmt.Sprintf("the item is disabled (%s)", v.job.Disabled(n))
 	case v.stored.Disabled:

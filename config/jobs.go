@@ -53,7 +53,7 @@ var fields = []jobKey{
 	{"misfireWindow", "MisfireWindow", readMisfireWindow, about{
 		aDuration, "`1h`", "How late a missed fire may be to be made up. `0s`: however late, but none that was due while no instance was up."}},
 	{"failover", "Failover", flag(func(c *core.JobConfig) *bool { return &c.Failover }), about{
-		aFlag, "`false`", "Whether an item runs again at once when its instance dies while it runs."}},
+		aFlag, "`false`", "Whether a fire runs again at once, at the item's next owner, when its instance dies while it runs; after three deaths it is told as cut. It needs `monitorExecution`."}},
 	{"maxTimeDiff", "MaxTimeDiff", readTimeDiff, about{
 		aDuration, "any difference", "How far an instance's clock may be off, in whole seconds."}},
 	{"reconcileInterval", "ReconcileInterval", readReconcile, about{

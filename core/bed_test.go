@@ -91,6 +91,7 @@ type gate struct {
 	mu       sync.Mutex
 	fate     func(ops []registry.Op) fate
 	before   func(ops []registry.Op) // may block
+	asked    func(paths []string)    // may block
 	denied   map[string]bool         // paths that nobody may watch
 	watchers []*gatedWatcher
 	sessions []*gated
@@ -124,6 +125,13 @@ func (g *gate) hold(f func(ops []registry.Op)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.before = f
+}
+
+// ask has f called before each Get.
+func (g *gate) ask(f func(paths []string)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked = f
 }
 
 // denyWatch has the service refuse to show a path, from now on or no longer. A target
@@ -327,6 +335,12 @@ func (s *gated) Commit(ctx context.Context, ops ...registry.Op) (registry.Revisi
 
 func (s *gated) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
 	s.g.calls.Add(1)
+	s.g.mu.Lock()
+	asked := s.g.asked
+	s.g.mu.Unlock()
+	if asked != nil {
+		asked(paths)
+	}
 	if s.g.cut.Load() {
 		<-ctx.Done()
 		return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, ctx.Err())

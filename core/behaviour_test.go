@@ -328,19 +328,6 @@ func TestTwoConfigurationsOfOneName(t *testing.T) {
 	})
 }
 
-func TestFailoverIsAcceptedWithAWarning(t *testing.T) {
-	onEach(t, func(b *bed) {
-		cfg := everySecond
-		cfg.Failover = true
-		w := newWitness()
-		a := b.start("a", w, cfg)
-		b.until("it runs", func() bool { return w.count() >= 4 })
-		warnings := of[event.Warning](a)
-		require.NotEmpty(b, warnings)
-		require.Contains(b, warnings[0].Problem, "Failover is set but not active yet")
-	})
-}
-
 // A running node is no lock among Go members, whoever has made it. Beside an instance of
 // ElasticJob it is: that has no other.
 func TestAnItemThatRunsInElasticJobIsSkipped(t *testing.T) {

@@ -24,8 +24,9 @@ type JobConfig struct {
 	// Name identifies the job in its namespace: 1 to 255 bytes without "/", without
 	// space at its ends. It has no default.
 	Name string
-	// Class is the Java class or type of the job when Java members share it. ""
-	// joins only jobs that have none.
+	// Class is the Java class or type of the job when Java members share it. It is written
+	// to the root of a job that this instance makes, since ElasticJob 3.0.0 to 3.0.3 refuse
+	// one without. "" joins only jobs that have none.
 	Class string
 	// Cron says when the job fires: Quartz's six or seven fields ("0/5 * * * * ?"),
 	// "@every 90s" (fixed rate, at multiples since the Unix epoch), "@delay 90s"
@@ -68,8 +69,11 @@ type JobConfig struct {
 	// is later is told as skipped. 0 is one hour. Negative: however late, but none that was
 	// due while no instance was registered.
 	MisfireWindow time.Duration
-	// Failover runs an item again at once when its instance dies while it runs. The
-	// default is false. It is stored, and not active yet: there is a warning.
+	// Failover runs a fire of an item again when its instance dies while it runs: at once, at
+	// the item's next owner, before anything else of the item. A fire while which three
+	// instances died, or which is older than MisfireWindow after a time in which no instance
+	// was up, is told as cut instead. It needs Monitor. The default is false: what was
+	// running is told as cut.
 	Failover bool
 	// MaxTimeDiff is how far an instance's clock may be off, in whole seconds; 0, the
 	// default, is any. It is stored, and not active yet: there is a warning.

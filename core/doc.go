@@ -26,14 +26,16 @@
 //     event.ItemCut when its instance's life ended before its end was recorded, or
 //     event.ItemsSkipped, which says why, or event.ItemsFolded when a later run stands
 //     for it. The record precedes the event, and what is told as skipped or folded never
-//     runs. JobConfig.Misfire says which missed fires are made up. None runs twice: not
-//     over moves, crashes, a changed sharding total count or a changed schedule; a cut
-//     one is not run again until failover comes.
+//     runs. JobConfig.Misfire says which missed fires are made up. None begins twice: not
+//     over moves, crashes, a changed sharding total count or a changed schedule.
+//   - With JobConfig.Failover a fire whose instance died while it ran does begin again: at
+//     once at the item's next owner, before anything else of the item, until three
+//     instances have died of it. event.ItemCut says of every other why it does not.
 //   - A crash leaves nothing behind that blocks a later fire.
 //   - A registry outage loses no configuration and no job: everything resumes by
 //     itself.
 //   - A fire is two commits and no read for each instance while its items fit one
-//     commit. With MonitorOff it is none, and the first two guarantees are void.
+//     commit. With MonitorOff it is none, and the first three guarantees are void.
 //   - An idle job has no goroutine and makes no request; the leader reconciles
 //     every JobConfig.ReconcileInterval.
 //

@@ -3,8 +3,10 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -258,4 +260,34 @@ func TestFinding25WhatIsWhollyDisabledCostsNoCommit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A registration of which somebody deletes the life and the ledger before its owner has read
+// that goes whole with the next: a notice that it left behind held every change of the total up.
+func TestARegistrationThatEndsBeforeItIsOpenedLeavesNothing(t *testing.T) {
+	onEach(t, func(b *bed) {
+		w := newWitness()
+		a := b.start("a", w, everySecond)
+		b.until("a runs", func() bool { return w.count() >= 4 })
+		c := b.prepare("c", w, everySecond)
+		var once sync.Once
+		var gone atomic.Pointer[string]
+		c.gate.ask(func(paths []string) {
+			dir, id := path.Split(paths[0])
+			if path.Base(dir) != "ledgers" || !strings.Contains(id, "@-@c-") {
+				return
+			}
+			once.Do(func() {
+				b.remove(a, b.own(a, "lives/"+id))
+				b.remove(a, b.own(a, "ledgers/"+id))
+				gone.Store(&id)
+			})
+		})
+		require.NoError(b, c.Start(b.Context()))
+		b.until("both own some", func() bool { return allOwned(4, a, c) && len(c.job().Items) == 2 })
+		require.NotNil(b, gone.Load())
+		require.NotEqual(b, *gone.Load(), c.job().Instance)
+		b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 6")
+		b.until("the total changes", func() bool { return allOwned(6, a, c) })
+	})
 }

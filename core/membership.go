@@ -65,7 +65,7 @@ func (j *job) join(ses *session.Session) {
 	}
 	j.member = membership.New(membership.Config{
 		Host: j, Session: ses, Clock: s.clock, Now: s.opts.now, Emit: s.emit, Job: j.path,
-		Local: j.stored, Overwrite: j.local.Overwrite, Class: j.local.Class, Strategies: s.opts.strategies,
+		Local: j.stored, Overwrite: j.local.Overwrite, Class: j.local.Class, Beside: s.opts.beside || j.id != "", Strategies: s.opts.strategies,
 		IP: s.opts.ip, Name: s.opts.name, HostName: s.opts.host, Places: j.places, Call: j.call,
 	})
 	j.member.Join()
@@ -168,7 +168,11 @@ func (j *job) Again() { j.enter(PhaseStarting, nil) }
 func (j *job) Failed(err error) {
 	j.mu.Lock()
 	id := j.id
+	told := j.phase == PhaseFailed && j.err.Error() == err.Error()
 	j.mu.Unlock()
+	if told { // it was tried again
+		return
+	}
 	j.enter(PhaseFailed, err)
 	j.scheduler.emit(event.Stopped{Job: j.local.Name, Instance: id, Reason: event.StopFailed, Err: err})
 }

@@ -30,6 +30,7 @@ type options struct {
 	patience   time.Duration
 	kept       int
 	strategies map[string]strategy.Strategy
+	beside     bool
 }
 
 // WithLogger writes every event as a record of this logger, at its level: what fires do
@@ -56,6 +57,13 @@ func WithStrategy(name string, s strategy.Strategy) Option {
 		o.strategies[name] = s
 	}
 }
+
+// WithElasticJob joins a job although an instance of ElasticJob itself is registered for
+// it, or leads it, where Start would fail. It is not safe: ElasticJob's instances know no
+// ledgers. While one of ours leads, theirs get no items; while one of theirs leads, nothing
+// begins here, and what comes due is told as skipped. When the lead changes, an item may run
+// on both sides. There is a Warning for each of them.
+func WithElasticJob() Option { return func(o *options) { o.beside = true } }
 
 // WithRunPatience is how long Run lets items end by themselves before it cancels them.
 // 0 is 10 s. A Scheduler that is stopped by Stop asks the context of that call.

@@ -137,7 +137,7 @@ func TestAFirstStartBesideJavasDataTellsEachThingOnce(t *testing.T) {
 		for _, w := range of[event.Warning](a) {
 			told = append(told, w.Problem)
 		}
-		require.Len(b, told, 3, "%q", told)
+		require.Len(b, told, 2, "%q", told)
 	})
 }
 

@@ -99,14 +99,14 @@ func TestMonitoringOffCostsNothing(t *testing.T) {
 	})
 }
 
-func TestReconciliationIsTwoReads(t *testing.T) {
+func TestReconciliationIsFourReads(t *testing.T) {
 	cfg := core.JobConfig{Name: "idle", Cron: "0 0 0 1 1 ? 2099", Shards: 8}
 	onMemory(t, cfg, func(b *bed, srv *memory.Server, _ *instance, _ *witness) {
 		srv.ResetRequests()
 		pause(time.Hour + time.Second)
 		got := srv.Requests()
 		got.Heartbeat = 0
-		require.Equal(b, memory.Counts{Get: 6, Children: 12}, got, "six reconciliations: ledgers, their values, the items' nodes")
+		require.Equal(b, memory.Counts{Get: 12, Children: 12}, got, "six reconciliations: ledgers, their values, the items' nodes, their instances")
 	})
 }
 

@@ -24,7 +24,10 @@ func (j *job) shard(set settings.Settings, r firing.Run) Shard {
 		JobParam: set.Stored.JobParameter, Due: r.Due, Missed: r.Missed, Instance: r.Instance, Fence: r.Fence,
 		Source: SourceSchedule, Attempt: 1, Yield: r.Yield, host: &j.host,
 	}
-	if r.MadeUp {
+	switch {
+	case r.Redo:
+		s.Source, s.Lost, s.Attempt = SourceFailover, r.Lost, r.Tries+1
+	case r.MadeUp:
 		s.Source = SourceMisfire
 	}
 	s.TaskID = taskID(s)

@@ -98,6 +98,9 @@ type FireBegun struct {
 	// MadeUp is set when the fire was missed: the items were busy when it came due, a later
 	// one is due already, or it is more than a second late.
 	MadeUp bool
+	// Redo is set when the fire runs again: the instance that had begun it died
+	// (JobConfig.Failover).
+	Redo bool
 }
 
 // A Run is one call of a job's function for one item.
@@ -222,6 +225,9 @@ const (
 	SkipRunning SkipReason = "the item still ran"
 	// SkipRunningElsewhere: an instance of ElasticJob ran the item.
 	SkipRunningElsewhere SkipReason = "the item ran elsewhere"
+	// SkipElasticJob: an instance of ElasticJob led the job, and nothing of ours runs beside
+	// it. What ElasticJob ran of it is not known.
+	SkipElasticJob SkipReason = "an instance of ElasticJob led the job"
 	// SkipDisabled: the item, its server or the job was disabled, or the instance paused.
 	SkipDisabled SkipReason = "disabled"
 	// SkipDown: no instance was registered.
@@ -238,7 +244,7 @@ const (
 )
 
 // ItemCut: a fire began, and its instance's life ended before its end was recorded.
-// Its function may have finished. It is told by the item's next owner, or by the leader
+// Its function may have finished, and does not run again. It is told by the item's next owner, or by the leader
 // where the owner's record has no room for it.
 type ItemCut struct {
 	// Job is the name of the job.
@@ -251,7 +257,31 @@ type ItemCut struct {
 	Due time.Time
 	// Instance is the id of the instance that died.
 	Instance string
+	// Reason says why it is not run again where JobConfig.Failover is on.
+	Reason CutReason
 }
+
+// CutReason says why a fire that was cut is not run again.
+type CutReason string
+
+const (
+	// CutPlain: without failover nothing is.
+	CutPlain CutReason = ""
+	// CutTries: three instances died while it ran.
+	CutTries CutReason = "three instances died while it ran"
+	// CutLate: no instance was up for so long that it is too late (JobConfig.MisfireWindow).
+	CutLate CutReason = "too late to run again"
+	// CutDisabled: the item, its server or its job is disabled.
+	CutDisabled CutReason = "disabled"
+	// CutOff: failover was switched off before it ran again.
+	CutOff CutReason = "failover was switched off"
+	// CutElasticJob: an instance of ElasticJob led the job since. What it ran is not known.
+	CutElasticJob CutReason = "an instance of ElasticJob led the job"
+	// CutElsewhere: an instance of ElasticJob runs the item.
+	CutElsewhere CutReason = "running elsewhere"
+	// CutRoom: the record of the item's next owner has no room for it.
+	CutRoom CutReason = "the next owner's record has no room for it"
+)
 
 // ItemStuck: a run has not returned although its timeout is over and its context is
 // cancelled. It goes on: the item runs nowhere else, and fires that come due are overruns.

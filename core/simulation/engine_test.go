@@ -26,13 +26,15 @@ type shard struct {
 	epoch, item, total int
 	due                time.Time
 	fence              registry.Revision
+	redo               bool
 	// set moves the item's offset and counts one success. sure: it is known that nothing was set.
 	set func(ctx context.Context, to string) (sure bool, err error)
 }
 
 func newEngine(reg registry.Registry, stable, ip string, now func() time.Time, listen func(event.Event)) engine {
 	return engine{core.New(reg,
-		core.WithLogger(slog.New(slog.DiscardHandler)), core.WithInstanceName(stable), core.WithIP(ip), core.WithClock(now), core.WithListener(listen))}
+		core.WithLogger(slog.New(slog.DiscardHandler)), core.WithInstanceName(stable), core.WithIP(ip), core.WithClock(now), core.WithListener(listen),
+		core.WithElasticJob())}
 }
 
 // add adds a job whose items run.
@@ -43,12 +45,13 @@ func (e engine) add(j *job, run func(context.Context, shard) error) error {
 	}
 	return e.Add(core.JobFunc(func(ctx context.Context, s core.Shard) error {
 		return run(ctx, shard{
-			job: s.Job, instance: s.Instance, epoch: s.Epoch, item: s.Item, total: s.Total, due: s.Due, fence: s.Fence, set: setter(s),
+			job: s.Job, instance: s.Instance, epoch: s.Epoch, item: s.Item, total: s.Total, due: s.Due, fence: s.Fence,
+			redo: s.Source == core.SourceFailover, set: setter(s),
 		})
 	}), core.JobConfig{
 		Misfire: policies[j.misfire], MisfireCap: j.misfireCap, MisfireWindow: j.misfireWindow,
 		Name: j.name, Cron: j.cron, TimeZone: j.zone, Shards: j.total, Monitor: monitor,
-		Concurrency: j.concurrency, ReconcileInterval: j.reconcile,
+		Concurrency: j.concurrency, ReconcileInterval: j.reconcile, Failover: j.failover,
 	})
 }
 
@@ -101,7 +104,7 @@ func ledgerOf(instance string, value []byte) (history.Ledger, bool) {
 	}
 	seen := history.Ledger{Instance: instance, Epoch: l.Epoch, Total: l.Total}
 	for n, it := range l.All() {
-		seen.Items = append(seen.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Leaving: it.Leaving})
+		seen.Items = append(seen.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Redo: it.Redo.Due, Leaving: it.Leaving})
 	}
 	return seen, true
 }

@@ -90,6 +90,12 @@ func (w *world) plan() []*fault {
 		f.dice = func() *rand.Rand { return w.dice.of("fault " + strconv.Itoa(i)) }
 		plan = append(plan, f)
 	}
+	if r := w.dice.of("plan of ElasticJob"); chance(r, 3) { // beside the others, so that a seed stays what it is
+		f := &fault{kind: one(r, []string{"ElasticJob joins", "ElasticJob leads", "ElasticJob leads"}), at: between(r, 2*time.Second, unrest)}
+		f.lasts = between(r, w.timeout/10, w.timeout*5/2)
+		f.dice = func() *rand.Rand { return w.dice.of("fault of ElasticJob") }
+		plan = append(plan, f)
+	}
 	return plan
 }
 
@@ -163,7 +169,7 @@ func configured(back bool, change func(w *world, j *job, r *rand.Rand) bool) fun
 		b := &blow{of: j.name, hit: hits(1)}
 		if back {
 			b.end = func() {
-				j.unmonitored = before.unmonitored
+				j.unmonitored, j.failover = before.unmonitored, before.failover
 				w.insist(func() bool { return w.configure(j) })
 			}
 		}
@@ -247,7 +253,8 @@ func foreign(dir func(j *job) string) func(*world, *fault, *rand.Rand) *blow {
 // withheld is what the service does not allow one process for a while.
 var withheld = []string{"/", "/ledgers/", "/lives/", "/sharding/", "/leader/", "/term", "/notices/"}
 
-// kinds are all kinds of faults. New ones come last, so that a seed stays what it is.
+// kinds are all kinds of faults. New ones come last, so that a seed stays what it is; one
+// without a weight is drawn by itself.
 var kinds = []kind{
 	{"join", 6, false, func(w *world, _ *fault, r *rand.Rand) *blow {
 		stable := ""
@@ -360,6 +367,7 @@ var kinds = []kind{
 	})},
 	{"monitoring switched", 3, true, configured(true, func(w *world, j *job, r *rand.Rand) bool {
 		j.unmonitored = !j.unmonitored
+		j.failover = j.failover && !j.unmonitored
 		return true
 	})},
 	{"server disabled", 4, false, func(w *world, f *fault, r *rand.Rand) *blow {
@@ -453,6 +461,52 @@ var kinds = []kind{
 			p.deaf = ""
 		}}
 	})},
+	{"failover switched", 4, false, configured(true, func(w *world, j *job, r *rand.Rand) bool {
+		j.failover = !j.failover
+		return !j.unmonitored
+	})},
+	{"ElasticJob joins", 0, true, besideElasticJob(false)},
+	{"ElasticJob leads", 0, true, besideElasticJob(true)},
+}
+
+// elasticJob is the id of an instance of ElasticJob itself.
+const elasticJob = "10.9.9.9@-@77"
+
+// besideElasticJob has an instance of ElasticJob register, which runs nothing. One that leads
+// takes the lead as ElasticJob does that saw nobody lead, and assigns the items to itself.
+func besideElasticJob(leads bool) func(*world, *fault, *rand.Rand) *blow {
+	return func(w *world, f *fault, r *rand.Rand) *blow {
+		j := one(r, w.jobs)
+		at := j.layout
+		if w.read(at.Instance(elasticJob)) != "" || !w.makeEphemeral(at.Instance(elasticJob), "jobInstanceId: "+elasticJob) {
+			return nil
+		}
+		if leads {
+			for range 10 {
+				w.remove(at.Leader())
+				if leads = w.makeEphemeral(at.Leader(), elasticJob); leads {
+					break
+				}
+			}
+			for n := range j.total {
+				if leads && w.read(at.ItemInstance(n)) != "" {
+					w.write(at.ItemInstance(n), elasticJob)
+				}
+			}
+		}
+		return &blow{of: j.name, hit: hits(1), end: func() {
+			w.insist(func() bool {
+				if w.operator() == nil {
+					return false
+				}
+				if w.read(at.Leader()) == elasticJob {
+					w.remove(at.Leader())
+				}
+				w.remove(at.Instance(elasticJob))
+				return w.read(at.Instance(elasticJob)) == ""
+			})
+		}}
+	}
 }
 
 // hits counts the faults that clients have met at the server.

@@ -120,7 +120,8 @@ var excuses = []struct {
 	// A ledger was destroyed, and the leader warned that records are lost.
 	{"coverage: the record was destroyed", history.Coverage, (*world).forgot},
 	{"outcome: the record of a run was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
-		return strings.Contains(v.Text, "nobody told it as cut") && w.forgot(v)
+		untold := strings.Contains(v.Text, "nobody told it as cut") || strings.Contains(v.Text, "nothing was told: its life stood")
+		return untold && w.forgot(v)
 	}},
 	{"outcome: a clock ahead decided, and the record was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
 		return slices.ContainsFunc(w.decidedAhead(v.Key, 0), func(r history.Record) bool { return w.forgotSince(v.Key, r.At) })
@@ -134,9 +135,13 @@ var excuses = []struct {
 		return strings.Contains(v.Text, "its epoch did not have") && w.basedAhead(v.Key.Job)
 	}},
 
-	// Without a record a fire may run, and end, at two instances.
+	// Without a record a fire may run, and end, at two instances, and what one has told as
+	// skipped may run at another.
 	{"outcome: nothing was recorded", history.Outcome, func(w *world, v history.Violation) bool {
 		return strings.Contains(v.Text, "told as ended") && w.unrecorded(v.Key.Job)
+	}},
+	{"outcome: the skip was not recorded", history.Outcome, func(w *world, v history.Violation) bool {
+		return strings.Contains(v.Text, "entered, and told as skipped") && w.skipUnrecorded(v.Key)
 	}},
 
 	{"changed total: what is owed of it runs first", history.Changed, (*world).draining},
@@ -145,6 +150,10 @@ var excuses = []struct {
 	{"gone early: the driver ended it", history.Early, func(w *world, v history.Violation) bool { return names(v, w.struck, w.log.name) }},
 	{"overlap: the driver forged a death", history.Overlap, func(w *world, v history.Violation) bool { return names(v, w.forged, w.log.name) }},
 	{"fences: the driver forged a death", history.Fences, (*world).ranForged},
+	// A session that the service ended before its Deadline: its owner goes on until then, and
+	// only the fence sees what it does.
+	{"overlap: the driver had ended the session of who entered", history.Overlap, (*world).ranExpired},
+	{"fences: the driver had ended the session of who entered", history.Fences, (*world).ranExpired},
 }
 
 // excuse is history.Rules.Excuse.
@@ -171,18 +180,47 @@ func (w *world) ranForged(v history.Violation) bool {
 	})
 }
 
+// ranExpired reports whether a fire ran in a session that the driver had ended.
+func (w *world) ranExpired(v history.Violation) bool {
+	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
+		return r.Kind == history.Entered && r.At == v.At && keyOf(r) == v.Key &&
+			slices.ContainsFunc(w.log.records, func(l history.Record) bool {
+				return l.Kind == history.Lost && l.Who == "driver" && l.Session == r.Session && l.At <= r.At
+			})
+	})
+}
+
+// skipUnrecorded reports whether a fire was told as skipped while nothing was recorded, or
+// before all had heard that it is again.
+func (w *world) skipUnrecorded(k history.Key) bool {
+	due, off, until := time.Unix(0, k.Due), false, time.Duration(0)
+	for _, r := range w.log.records {
+		switch {
+		case r.Job != k.Job:
+		case r.Kind == history.Configured && r.Config.Unmonitored:
+			off, until = true, 1<<62
+		case r.Kind == history.Configured && off:
+			off, until = false, r.At+w.settling()
+		case (r.Kind == history.Skipped || r.Kind == history.Folded) && r.At <= until && r.Epoch == k.Epoch &&
+			slices.Contains(r.Items, k.Item) && !due.Before(r.First) && !due.After(r.Due):
+			return true
+		}
+	}
+	return false
+}
+
 // keyOf is the fire that a record of one item is about.
 func keyOf(r history.Record) history.Key {
 	return history.Key{Job: r.Job, Epoch: r.Epoch, Item: r.Item, Due: r.Due.UnixNano()}
 }
 
-// decidedAhead are the records that decide about a fire before it was due: by a clock that
-// was ahead of the driver's by more than so much.
+// decidedAhead are the records that decide about a fire by a clock that was ahead of the
+// driver's by more than so much; with 0, before the fire was due.
 func (w *world) decidedAhead(k history.Key, by time.Duration) (found []history.Record) {
 	due := time.Unix(0, k.Due)
 	for _, r := range w.log.records {
 		told := w.wall(r.At)
-		if r.Job != k.Job || r.Epoch != k.Epoch || !due.After(told) || (!r.Due.After(told.Add(by)) && !r.Into.After(told.Add(by))) {
+		if r.Job != k.Job || r.Epoch != k.Epoch || (by == 0 && !due.After(told)) || (!r.Due.After(told.Add(by)) && !r.Into.After(told.Add(by))) {
 			continue
 		}
 		switch r.Kind {
@@ -311,8 +349,22 @@ func (w *world) forgot(v history.Violation) bool {
 		if warned.Wall.After(on) {
 			on = warned.Wall // by the leader's clock
 		}
+		if latest := w.latest(v.Key, warned.At); latest.After(on) {
+			on = latest // by the clock of another owner
+		}
 		return lost && due.After(e.at.Add(-10*w.period)) && !due.After(on)
 	})
+}
+
+// latest is the latest fire of an epoch that anybody had decided about at an instant.
+func (w *world) latest(k history.Key, at time.Duration) (latest time.Time) {
+	for _, r := range w.log.records {
+		decides := r.Kind == history.Entered || r.Kind == history.Skipped || r.Kind == history.Folded
+		if decides && r.At <= at && r.Job == k.Job && r.Epoch == k.Epoch && r.Due.After(latest) {
+			latest = r.Due
+		}
+	}
+	return latest
 }
 
 // forgotSince reports whether the record of an item was destroyed after an instant, and

@@ -149,7 +149,7 @@ type sum struct {
 	skips        map[string]int
 	broken       map[string]int // seeds, by invariant
 	excused      map[string]int // seeds, by excuse
-	fires        int
+	fires, again int
 	violations   int
 }
 
@@ -183,6 +183,9 @@ func (s *sum) add(r result) {
 		switch rec.Kind {
 		case history.Entered:
 			fires[fire{rec.Job, rec.Epoch, rec.Item, rec.Due.UnixNano()}] = true
+			if rec.Redo {
+				s.again++
+			}
 		case history.Skipped:
 			s.skips[rec.Reason] += rec.Count * len(rec.Items)
 		}
@@ -202,7 +205,7 @@ func (s *sum) add(r result) {
 func (s *sum) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d seeds, %d turns, %v a seed, %d violations\n", s.seeds, s.turns, s.took/time.Duration(max(1, s.seeds)), s.violations)
-	fmt.Fprintf(&b, "%d item fires, %d runs, %d cancelled, %d cut\n", s.fires, s.records[history.Entered],
+	fmt.Fprintf(&b, "%d item fires, %d runs, %d again, %d cancelled, %d cut\n", s.fires, s.records[history.Entered], s.again,
 		s.records[history.Cancelled], s.records[history.Cut])
 	for _, why := range slices.Sorted(maps.Keys(s.skips)) {
 		fmt.Fprintf(&b, "%8d skipped: %s\n", s.skips[why], why)

@@ -34,6 +34,7 @@ type job struct {
 	cron, zone  string
 	total       int
 	unmonitored bool
+	failover    bool
 	delayed     bool // a fixed delay
 	concurrency int
 	misfire     string // a policy
@@ -46,7 +47,7 @@ type job struct {
 }
 
 func (j *job) config() *history.Config {
-	return &history.Config{Cron: j.cron, Zone: j.zone, Total: j.total, Unmonitored: j.unmonitored, Misfire: j.misfire}
+	return &history.Config{Cron: j.cron, Zone: j.zone, Total: j.total, Unmonitored: j.unmonitored, Misfire: j.misfire, Failover: j.failover}
 }
 
 // A world is one run: a cluster, what happens to it, and what it did.
@@ -130,6 +131,7 @@ func (w *world) newJob(i int) *job {
 	j.misfire = one(p, []string{"once", "once", "skip", "all"})
 	j.misfireCap = one(p, []int{0, 1, 3})
 	j.misfireWindow = one(p, []time.Duration{0, 0, -1, 5 * time.Second, 20 * time.Second})
+	j.failover = !j.unmonitored && !chance(w.dice.of("failover of job "+strconv.Itoa(i)), 3)
 	w.period = 2 * time.Second
 	j.concurrency, j.most = 64, j.total
 	if chance(r, 3) {
@@ -211,6 +213,17 @@ func (w *world) write(at, value string) bool {
 	return err == nil
 }
 
+// makeEphemeral makes a node that ends with the operator's session, and reports whether that
+// worked.
+func (w *world) makeEphemeral(at, value string) bool {
+	hand := w.operator()
+	if hand == nil {
+		return false
+	}
+	_, err := hand.Commit(context.Background(), registry.CreateEphemeral(at, []byte(value)))
+	return err == nil
+}
+
 // remove deletes nodes in one commit.
 func (w *world) remove(paths ...string) bool {
 	hand := w.operator()
@@ -259,7 +272,7 @@ func (w *world) configure(j *job) bool {
 		c = layout.Config{JobName: j.name, MaxTimeDiffSeconds: -1, Misfire: true, ReconcileIntervalMinutes: int(j.reconcile / time.Minute)}
 	}
 	c.Cron, c.TimeZone, c.ShardingTotalCount, c.MonitorExecution = j.cron, j.zone, j.total, !j.unmonitored
-	c.Misfire = j.misfire != "skip"
+	c.Misfire, c.Failover = j.misfire != "skip", j.failover
 	if c.Props == nil {
 		c.Props = layout.Props{}
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	_ "github.com/elasticron/elasticron/registry/etcd"      // registers etcd://
@@ -21,8 +23,8 @@ type director struct {
 	book    *book
 	owners  *owners
 	workers map[string]*worker
-	running map[string]map[int]bool
-	files   map[int]int // progress of the running round, by item
+	running map[string]map[int]time.Time // the fires that run, by item
+	files   map[int]int                  // progress of the running round, by item
 	total   int
 	leader  string
 	next    time.Time
@@ -30,7 +32,8 @@ type director struct {
 	moves   int
 	act     act
 	victim  string
-	since   int // whole rounds when the act began
+	struck  map[int]time.Time // what it ran when it was killed
+	since   int               // whole rounds when the act began
 }
 
 // An act is a part of the play.
@@ -40,7 +43,7 @@ const (
 	actSharing act = "waiting until all workers have items"
 	actRounds  act = "whole rounds with all workers"
 	actKill    act = "waiting for the moment to kill one"
-	actTaken   act = "a worker was killed: its items move"
+	actTaken   act = "a worker was killed: others finish what it ran"
 	actFewer   act = "whole rounds with one worker less"
 	actJoin    act = "a new worker joins: items move again"
 	actLast    act = "the last rounds"
@@ -64,7 +67,7 @@ func direct(ctx context.Context, s settings) error {
 	defer end()
 	d := &director{
 		settings: s, scr: scr, book: newBook(want), owners: newOwners(s.items), total: total,
-		workers: map[string]*worker{}, running: map[string]map[int]bool{}, files: map[int]int{}, act: actSharing,
+		workers: map[string]*worker{}, running: map[string]map[int]time.Time{}, files: map[int]int{}, act: actSharing,
 		fleet: &fleet{registry: url, root: root, items: s.items, out: make(chan told, 256)},
 	}
 	err = d.play(ctx)
@@ -72,8 +75,8 @@ func direct(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("ok: %d whole rounds equal to a single pass, %d hit by the kill or a late fire, %d files indexed, %d moves, longest time without an owner %v\n",
-		d.book.whole, d.book.partly, d.book.files, d.moves, d.owners.longest.Round(time.Millisecond))
+	fmt.Printf("ok: %d whole rounds equal to a single pass, %d items that %s had begun run again, %d rounds not whole, %d files indexed, %d moves, longest time without an owner %v\n",
+		d.book.whole, d.book.again, d.victim, d.book.partly, d.book.files, d.moves, d.owners.longest.Round(time.Millisecond))
 	return nil
 }
 
@@ -119,7 +122,7 @@ func (d *director) start(ctx context.Context, name string) error {
 		return err
 	}
 	d.workers[name] = w
-	d.running[name] = map[int]bool{}
+	d.running[name] = map[int]time.Time{}
 	d.scr.say("worker %s started: this program again, pid %d", name, w.cmd.Process.Pid)
 	return nil
 }
@@ -182,7 +185,10 @@ func (d *director) hear(t told) error {
 		}
 	case kindBegun:
 		for _, n := range t.Items {
-			d.running[w][n] = true
+			d.running[w][n] = t.Due
+		}
+		if t.Again {
+			d.scr.say("%s runs items %v of round %s again, which %s had begun", w, t.Items, clock(t.Due), d.victim)
 		}
 		if t.Due.After(d.due) {
 			d.due, d.files = t.Due, map[int]int{}
@@ -197,7 +203,7 @@ func (d *director) hear(t told) error {
 		if t.Due.Equal(d.due) {
 			d.files[t.Item] = t.Sums.Files
 		}
-		if err := d.book.result(t.Due, t.Item, t.Sums); err != nil {
+		if err := d.book.result(t.Due, t.Item, t.Sums, t.Again); err != nil {
 			return fmt.Errorf("quickstart: %w", err)
 		}
 	case kindFailed:
@@ -207,6 +213,8 @@ func (d *director) hear(t told) error {
 	case kindSkipped:
 		d.book.lose(t.Due, t.Items, t.Count, t.Text)
 		d.scr.say("%s: items %v skipped at %s: %s", w, t.Items, clock(t.Due), t.Text)
+	case kindCut:
+		return fmt.Errorf("quickstart: round %s: item %d is cut, and failover is on: %s", clock(t.Due), t.Item, t.Text)
 	case kindMoves:
 		d.moves += t.Moves
 	case kindNote:
@@ -243,7 +251,7 @@ func (d *director) advance(ctx context.Context) (over bool, err error) {
 	case actKill:
 		return false, d.kill()
 	case actTaken:
-		if d.owners.whole(d.settings.workers - 1) {
+		if d.owners.whole(d.settings.workers-1) && d.finished() {
 			d.enter(actFewer)
 		}
 	case actFewer:
@@ -283,20 +291,28 @@ func (d *director) kill() error {
 		return nil
 	}
 	d.victim = busy[rand.IntN(len(busy))]
-	var items []int
-	for n := range d.running[d.victim] {
-		items = append(items, n)
-	}
+	d.struck = d.running[d.victim]
+	items := slices.Sorted(maps.Keys(d.struck))
 	if err := d.workers[d.victim].cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("quickstart: kill: %w", err)
 	}
 	now := time.Now()
 	d.scr.say("%s killed with SIGKILL while items %v run", d.victim, items)
 	d.owners.gone(d.victim, now)
-	delete(d.running, d.victim)
-	d.running[d.victim] = map[int]bool{}
+	d.running[d.victim] = map[int]time.Time{}
 	d.enter(actTaken)
 	return nil
+}
+
+// finished reports whether what the killed worker ran has ended in its round: at another
+// worker, or at the killed one just before.
+func (d *director) finished() bool {
+	for n, due := range d.struck {
+		if !d.book.has(due, n) {
+			return false
+		}
+	}
+	return true
 }
 
 func (d *director) draw() {

@@ -21,6 +21,7 @@ type message struct {
 	Sums     Sums      `json:"sums,omitzero"`
 	Count    int       `json:"count,omitempty"`
 	Moves    int       `json:"moves,omitempty"`
+	Again    bool      `json:"again,omitempty"`
 	Text     string    `json:"text,omitempty"`
 }
 
@@ -28,11 +29,12 @@ const (
 	kindStarted  = "started"  // Instance
 	kindLeader   = "leader"   // Leader
 	kindItems    = "items"    // Items
-	kindBegun    = "begun"    // Due, Items
+	kindBegun    = "begun"    // Due, Items, Again
 	kindProgress = "progress" // Due, Item, Done files
-	kindResult   = "result"   // Due, Item, Sums
+	kindResult   = "result"   // Due, Item, Sums, Again
 	kindFailed   = "failed"   // Due, Item, Text
 	kindSkipped  = "skipped"  // Due, Items, Count, Text
+	kindCut      = "cut"      // Due, Item, Text
 	kindMoves    = "moves"    // Moves
 	kindNote     = "note"     // Text
 )

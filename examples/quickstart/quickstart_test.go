@@ -94,10 +94,31 @@ func TestTheQuickstartPlaysToItsEnd(t *testing.T) {
 	require.NoError(t, err, out.String())
 	all := strings.TrimSpace(out.String())
 	last := all[strings.LastIndexByte(all, '\n')+1:]
-	require.Regexp(t, `^ok: \d+ whole rounds equal to a single pass, \d+ hit .*, \d+ files indexed, \d+ moves, longest time without an owner [0-9.]+m?s$`, last)
+	require.Regexp(t, `^ok: \d+ whole rounds equal to a single pass, [1-9]\d* items that worker\d had begun run again, \d+ rounds not whole, \d+ files indexed, \d+ moves, longest time without an owner [0-9.]+m?s$`, last)
 	require.Contains(t, all, "killed with SIGKILL while items")
 	require.Contains(t, all, "worker worker4 started")
+	requireFinished(t, all)
 	requireNoneLeft(t, all)
+}
+
+var (
+	killed = regexp.MustCompile(`(worker\d) killed with SIGKILL while items \[([\d ]+)\] run`)
+	redone = regexp.MustCompile(`(worker\d) runs items \[[\d ]+\] of round (\S+) again, which (worker\d) had begun`)
+)
+
+// requireFinished fails unless others ran what the killed worker had begun, and the rounds
+// in which it had are whole.
+func requireFinished(t *testing.T, out string) {
+	t.Helper()
+	kill := killed.FindStringSubmatch(out)
+	require.NotNil(t, kill, out)
+	again := redone.FindAllStringSubmatch(out, -1)
+	require.NotEmpty(t, again, out)
+	for _, m := range again {
+		require.NotEqual(t, kill[1], m[1], m[0])
+		require.Equal(t, kill[1], m[3], m[0])
+		require.Contains(t, out, "round "+m[2]+"  whole, equal to a single pass: ", out)
+	}
 }
 
 func TestCtrlCLeavesNoProcessBehind(t *testing.T) {

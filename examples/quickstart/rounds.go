@@ -12,6 +12,8 @@ import (
 type round struct {
 	due     time.Time
 	results map[int]Sums
+	ran     map[int]bool   // items of which a first run told its result
+	again   map[int]bool   // those of which a second one did, since the worker of the first was killed
 	lost    map[int]string // items that did not run, and why
 	closed  bool
 }
@@ -24,6 +26,7 @@ type book struct {
 	rounds map[int64]*round
 	whole  int // rounds in which every item ran, all of them right
 	partly int
+	again  int // runs of what a killed worker had begun
 	files  int
 }
 
@@ -37,14 +40,15 @@ func (b *book) open(t time.Time) { b.from = t }
 func (b *book) at(due time.Time) *round {
 	r := b.rounds[due.UnixNano()]
 	if r == nil {
-		r = &round{due: due, results: map[int]Sums{}, lost: map[int]string{}}
+		r = &round{due: due, results: map[int]Sums{}, ran: map[int]bool{}, again: map[int]bool{}, lost: map[int]string{}}
 		b.rounds[due.UnixNano()] = r
 	}
 	return r
 }
 
-// result books the sums of one item. The error names the item that is wrong.
-func (b *book) result(due time.Time, item int, got Sums) error {
+// result books the sums of one item. The error names the item that is wrong. What a killed
+// worker had finished, and could not record any more, runs again.
+func (b *book) result(due time.Time, item int, got Sums, again bool) error {
 	if item < 0 || item >= b.items {
 		return fmt.Errorf("round %s: item %d does not exist", clock(due), item)
 	}
@@ -52,12 +56,25 @@ func (b *book) result(due time.Time, item int, got Sums) error {
 		return fmt.Errorf("round %s: item %d is wrong: got %v, a single pass has %v", clock(due), item, got, b.want[item])
 	}
 	r := b.at(due)
-	if _, twice := r.results[item]; twice {
+	of := r.ran
+	if again {
+		of = r.again
+	}
+	if of[item] {
 		return fmt.Errorf("round %s: item %d ran twice", clock(due), item)
 	}
-	r.results[item] = got
+	of[item], r.results[item] = true, got
+	if again {
+		b.again++
+	}
 	delete(r.lost, item)
 	return nil
+}
+
+// has reports whether an item ran in a round.
+func (b *book) has(due time.Time, item int) bool {
+	_, ran := b.at(due).results[item]
+	return ran
 }
 
 // lose books items that did not run at due, or in one of the fires before it.
@@ -121,7 +138,11 @@ func (r *round) String() string {
 		for _, s := range r.results {
 			sum = sum.plus(s)
 		}
-		return fmt.Sprintf("round %s  whole, equal to a single pass: %v", clock(r.due), sum)
+		whole := fmt.Sprintf("round %s  whole, equal to a single pass: %v", clock(r.due), sum)
+		if len(r.again) > 0 {
+			whole += fmt.Sprintf("; items %v finished by others", slices.Sorted(maps.Keys(r.again)))
+		}
+		return whole
 	}
 	var lost []string
 	for _, n := range slices.Sorted(maps.Keys(r.lost)) {

@@ -13,9 +13,9 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func TestARoundIsWholeWhenEveryItemRan(t *testing.T) {
 	b := newBook([]Sums{{Files: 1}, {Files: 2}})
 	b.open(noon)
-	require.NoError(t, b.result(noon.Add(period), 0, Sums{Files: 1}))
+	require.NoError(t, b.result(noon.Add(period), 0, Sums{Files: 1}, false))
 	require.Empty(t, b.closeRounds())
-	require.NoError(t, b.result(noon.Add(period), 1, Sums{Files: 2}))
+	require.NoError(t, b.result(noon.Add(period), 1, Sums{Files: 2}, false))
 	require.Len(t, b.closeRounds(), 1)
 	require.Empty(t, b.closeRounds(), "a round is closed once")
 	require.Equal(t, 1, b.whole)
@@ -24,17 +24,38 @@ func TestARoundIsWholeWhenEveryItemRan(t *testing.T) {
 
 func TestWrongSumsAndDoubledItemsAreErrors(t *testing.T) {
 	b := newBook([]Sums{{Files: 1}, {Files: 2}})
-	require.ErrorContains(t, b.result(noon, 1, Sums{Files: 3}), "item 1 is wrong")
-	require.NoError(t, b.result(noon, 0, Sums{Files: 1}))
-	require.ErrorContains(t, b.result(noon, 0, Sums{Files: 1}), "item 0 ran twice")
-	require.ErrorContains(t, b.result(noon, 2, Sums{}), "item 2 does not exist")
+	require.ErrorContains(t, b.result(noon, 1, Sums{Files: 3}, false), "item 1 is wrong")
+	require.NoError(t, b.result(noon, 0, Sums{Files: 1}, false))
+	require.ErrorContains(t, b.result(noon, 0, Sums{Files: 1}, false), "item 0 ran twice")
+	require.ErrorContains(t, b.result(noon, 2, Sums{}, false), "item 2 does not exist")
+}
+
+// A killed worker may have told a result that it could not record any more.
+func TestWhatAKilledWorkerHadBegunRunsAgain(t *testing.T) {
+	b := newBook([]Sums{{Files: 1}, {Files: 2}})
+	b.open(noon.Add(-period))
+	require.NoError(t, b.result(noon, 0, Sums{Files: 1}, false))
+	require.False(t, b.has(noon, 1))
+	require.NoError(t, b.result(noon, 1, Sums{Files: 2}, true))
+	require.True(t, b.has(noon, 1))
+	closed := b.closeRounds()
+	require.Len(t, closed, 1)
+	require.Contains(t, closed[0].String(), "; items [1] finished by others")
+	require.NoError(t, b.result(noon, 0, Sums{Files: 1}, true), "the killed one had told it")
+	require.NoError(t, b.result(noon, 1, Sums{Files: 2}, false), "and its line came late")
+	require.ErrorContains(t, b.result(noon, 0, Sums{Files: 1}, true), "item 0 ran twice")
+	require.ErrorContains(t, b.result(noon.Add(period), 1, Sums{Files: 3}, true), "item 1 is wrong")
+	require.ErrorContains(t, b.result(noon, 0, Sums{Files: 1}, false), "item 0 ran twice")
+	require.Equal(t, 2, b.again)
+	require.Equal(t, 1, b.whole)
+	require.Equal(t, 3, b.files)
 }
 
 func TestALostItemIsNamedWithItsReason(t *testing.T) {
 	b := newBook([]Sums{{Files: 1}, {Files: 2}})
 	b.open(noon.Add(-period))
-	require.NoError(t, b.result(noon, 0, Sums{Files: 1}))
-	require.NoError(t, b.result(noon.Add(period), 0, Sums{Files: 1}))
+	require.NoError(t, b.result(noon, 0, Sums{Files: 1}, false))
+	require.NoError(t, b.result(noon.Add(period), 0, Sums{Files: 1}, false))
 	b.lose(noon.Add(period), []int{0, 1}, 2, "it died")
 	closed := b.closeRounds()
 	require.Len(t, closed, 2)
@@ -46,7 +67,7 @@ func TestALostItemIsNamedWithItsReason(t *testing.T) {
 func TestAnItemThatNeitherRanNorWasSkippedIsMissed(t *testing.T) {
 	b := newBook([]Sums{{}, {}})
 	b.open(noon.Add(-period))
-	require.NoError(t, b.result(noon, 0, Sums{}))
+	require.NoError(t, b.result(noon, 0, Sums{}, false))
 	require.Len(t, b.missing(noon.Add(period)), 1)
 	require.Contains(t, b.missing(noon.Add(period))[0], "item 1 neither ran nor was skipped")
 	require.Empty(t, b.missing(noon), "the running round is not missed")
@@ -55,8 +76,8 @@ func TestAnItemThatNeitherRanNorWasSkippedIsMissed(t *testing.T) {
 func TestARoundThatNobodySpokeOfIsMissed(t *testing.T) {
 	b := newBook([]Sums{{}})
 	b.open(noon.Add(-period / 2))
-	require.NoError(t, b.result(noon, 0, Sums{}))
-	require.NoError(t, b.result(noon.Add(2*period), 0, Sums{}))
+	require.NoError(t, b.result(noon, 0, Sums{}, false))
+	require.NoError(t, b.result(noon.Add(2*period), 0, Sums{}, false))
 	b.closeRounds()
 	missing := b.missing(noon.Add(3 * period))
 	require.Len(t, missing, 1)

@@ -46,7 +46,7 @@ func (s *screen) write(history, body string) {
 type view struct {
 	workers  []string
 	owned    map[string][]int
-	running  map[string]map[int]bool
+	running  map[string]map[int]time.Time // the fires that run, by item
 	leader   string
 	next     time.Time
 	due      time.Time
@@ -74,7 +74,7 @@ func (v view) table() string {
 		}
 		var items []string
 		for _, n := range v.owned[w] {
-			if v.running[w][n] {
+			if _, runs := v.running[w][n]; runs {
 				items = append(items, fmt.Sprintf("[%d]", n))
 			} else {
 				items = append(items, fmt.Sprintf(" %d ", n))

@@ -4,20 +4,21 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestTheViewFitsATerminal(t *testing.T) {
-	v := view{leader: "worker10", due: noon, next: noon.Add(period), progress: 100, owned: map[string][]int{}, running: map[string]map[int]bool{}}
+	v := view{leader: "worker10", due: noon, next: noon.Add(period), progress: 100, owned: map[string][]int{}, running: map[string]map[int]time.Time{}}
 	for i := range 12 {
 		name := fmt.Sprintf("worker%d", i+1)
 		v.workers = append(v.workers, name)
-		v.running[name] = map[int]bool{}
+		v.running[name] = map[int]time.Time{}
 		for n := i * 80; n < i*80+80; n++ {
 			v.owned[name] = append(v.owned[name], n)
-			v.running[name][n] = true
+			v.running[name][n] = noon
 		}
 	}
 	for _, a := range []act{actSharing, actRounds, actKill, actTaken, actFewer, actJoin, actLast} {

@@ -64,6 +64,7 @@ func jobConfig(items int) core.JobConfig {
 	return core.JobConfig{
 		Name: jobName, Cron: "0/2 * * * * ?", Shards: items, Overwrite: true,
 		Misfire:     core.MisfireAll, // a round is whole when each item has run in it
+		Failover:    true,            // also in the round in which a worker is killed
 		Description: "indexes the Go toolchain's source tree",
 	}
 }
@@ -75,7 +76,7 @@ func indexJob(files []string, out *teller) core.Job {
 			out.tell(message{Kind: kindProgress, Due: s.Due, Item: s.Item, Done: n})
 		})
 		if err == nil {
-			out.tell(message{Kind: kindResult, Due: s.Due, Item: s.Item, Sums: sums})
+			out.tell(message{Kind: kindResult, Due: s.Due, Item: s.Item, Sums: sums, Again: s.Source == core.SourceFailover})
 		}
 		return err
 	})
@@ -91,13 +92,13 @@ func forward(out *teller, s *core.Scheduler, e event.Event) {
 	case event.ItemsChanged:
 		out.tell(message{Kind: kindItems, Items: e.Items})
 	case event.FireBegun:
-		out.tell(message{Kind: kindBegun, Due: e.Due, Items: e.Items, Next: s.State().Jobs[0].Next})
+		out.tell(message{Kind: kindBegun, Due: e.Due, Items: e.Items, Again: e.Redo, Next: s.State().Jobs[0].Next})
 	case event.ItemEnded:
 		if e.Err != nil {
 			out.tell(message{Kind: kindFailed, Due: e.Due, Item: e.Item, Text: e.Err.Error()})
 		}
 	case event.ItemCut:
-		out.tell(message{Kind: kindSkipped, Due: e.Due, Items: []int{e.Item}, Count: 1, Text: "its instance died while it ran"})
+		out.tell(message{Kind: kindCut, Due: e.Due, Item: e.Item, Text: string(e.Reason)})
 	case event.ItemsSkipped:
 		out.tell(message{Kind: kindSkipped, Due: e.Due, Items: e.Items, Count: e.Count, Text: string(e.Reason)})
 	case event.ItemsFolded:

@@ -35,7 +35,7 @@ func TestTheQuickstartStartsAZooKeeper(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Regexp(t, started, string(out))
-	require.Contains(t, string(out), "killed with SIGKILL while items")
+	requireFinished(t, string(out))
 	require.Contains(t, string(out), "\nok: ")
 	requireNoneLeft(t, string(out))
 }

@@ -23,9 +23,10 @@ func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Sch
 		work := core.JobFunc(func(ctx context.Context, s core.Shard) error {
 			return w.run(ctx, spec, history.Record{
 				Job: s.Job, Epoch: s.Epoch, Total: s.Total, Item: s.Item, Due: s.Due, Instance: s.Instance, Fence: int64(s.Fence),
+				Redo: s.Source == core.SourceFailover,
 			})
 		})
-		cfg := core.JobConfig{Name: spec.name, Cron: spec.crons[0], TimeZone: "UTC", Shards: spec.totals[0], Concurrency: 64}
+		cfg := core.JobConfig{Name: spec.name, Cron: spec.crons[0], TimeZone: "UTC", Shards: spec.totals[0], Concurrency: 64, Failover: spec.failover}
 		if spec.unmonitored {
 			cfg.Monitor = core.MonitorOff
 		}

@@ -19,6 +19,7 @@ type jobSpec struct {
 	crons       []string
 	totals      []int
 	unmonitored bool
+	failover    bool
 	// longest bounds how long a function takes; most are much shorter.
 	longest time.Duration
 }
@@ -29,15 +30,15 @@ const restCron = "0 0 0 1 1 ? 2099"
 // jobs are all jobs of a run: a fast one, one by cron, one that overruns its period, a
 // fixed delay, and one without a record.
 var jobs = []jobSpec{
-	{name: "fast", crons: []string{"@every 200ms", "@every 300ms"}, totals: []int{40, 28, 55}, longest: 20 * time.Millisecond},
+	{name: "fast", crons: []string{"@every 200ms", "@every 300ms"}, totals: []int{40, 28, 55}, longest: 20 * time.Millisecond, failover: true},
 	{name: "cron", crons: []string{"* * * * * ?", "0/2 * * * * ?"}, totals: []int{60, 45}, longest: 200 * time.Millisecond},
-	{name: "long", crons: []string{"@every 1s"}, totals: []int{20, 33}, longest: 2 * time.Second},
-	{name: "delay", crons: []string{"@delay 300ms"}, totals: []int{12, 9}, longest: 100 * time.Millisecond},
+	{name: "long", crons: []string{"@every 1s"}, totals: []int{20, 33}, longest: 2 * time.Second, failover: true},
+	{name: "delay", crons: []string{"@delay 300ms"}, totals: []int{12, 9}, longest: 100 * time.Millisecond, failover: true},
 	{name: "loose", crons: []string{"@every 500ms"}, totals: []int{20}, longest: 100 * time.Millisecond, unmonitored: true},
 }
 
 func (s jobSpec) config() history.Config {
-	return history.Config{Cron: s.crons[0], Zone: "UTC", Total: s.totals[0], Unmonitored: s.unmonitored}
+	return history.Config{Cron: s.crons[0], Zone: "UTC", Total: s.totals[0], Unmonitored: s.unmonitored, Failover: s.failover}
 }
 
 // length is how long the function of one fire takes: one in eight up to longest, the

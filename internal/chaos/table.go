@@ -39,7 +39,7 @@ func (t *table) add(o table) {
 		more int
 	}{
 		{&t.Records, o.Records}, {&t.Runs, o.Runs}, {&t.Fires, o.Fires}, {&t.Ended, o.Ended}, {&t.Failed, o.Failed},
-		{&t.Cut, o.Cut}, {&t.Untold, o.Untold}, {&t.Due, o.Due}, {&t.Crashes, o.Crashes}, {&t.Losses, o.Losses},
+		{&t.Cut, o.Cut}, {&t.Again, o.Again}, {&t.Untold, o.Untold}, {&t.Due, o.Due}, {&t.Crashes, o.Crashes}, {&t.Losses, o.Losses},
 		{&t.Leaders, o.Leaders}, {&t.Epochs, o.Epochs},
 	} {
 		*n.into += n.more
@@ -86,6 +86,7 @@ func (t *table) write(out io.Writer) {
 	row("runs", t.Runs)
 	row("ended", t.Ended, fmt.Sprintf("%d failed", t.Failed), fmt.Sprintf("%d untold", t.Untold))
 	row("cut", t.Cut)
+	row("run again", t.Again)
 	for _, why := range slices.Sorted(maps.Keys(t.Skipped)) {
 		row("skipped: "+why, t.Skipped[why])
 	}

@@ -40,11 +40,13 @@ const (
 	LifeUnchecked       Mutation = "commits do not check the life"
 	HoldIgnored         Mutation = "items begin while their ledger is held"
 	BaseEarly           Mutation = "an epoch's start is taken before all ledgers are held"
+	RedoIgnored         Mutation = "what a dead instance ran is neither run again nor told"
+	RedoMovesCursor     Mutation = "the begin of a fire that runs again moves the cursor back to it"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
 )
 
 // Mutations are all of them.
 var Mutations = []Mutation{
 	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
-	PictureKept,
+	RedoIgnored, RedoMovesCursor, PictureKept,
 }

@@ -124,6 +124,7 @@ type job struct {
 	fires       map[Key]*fire
 	started     time.Time // the first Started, by the wall clock
 	unmonitored bool
+	failover    bool             // at any time
 	current     map[string]*life // by process
 	active      map[int][]*run
 	plan        plan
@@ -313,6 +314,7 @@ func (c *checker) follow(r *Record) {
 		if r.Config != nil {
 			j.config = append(j.config, r)
 			j.unmonitored = j.unmonitored || r.Config.Unmonitored
+			j.failover = j.failover || r.Config.Failover
 		}
 	case SawSchedule:
 		if r.Schedule != nil {

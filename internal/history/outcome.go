@@ -161,11 +161,22 @@ func (c *checker) judgeFolded(j *job, k Key, f *fire, r *Record) {
 	}
 }
 
+// maxRuns is how often a fire is entered at most: after three deaths it is cut.
+const maxRuns = 3
+
 // judgeTwice knows that without a record a fire runs again at its next owner, and where
-// the clock was set back.
+// the clock was set back; and that with failover it runs again once the life has ended in
+// which it ran.
 func (c *checker) judgeTwice(j *job, k Key, f *fire) {
+	if len(f.runs) > maxRuns && j.failover && !j.unmonitored {
+		c.blame(Outcome, k, f.runs[maxRuns].entered.At, "entered %d times: three lives may end in one fire", len(f.runs))
+	}
 	for i, n := range f.runs {
 		for _, before := range f.runs[:i] {
+			// The second may be the one that began first, and came to its function too late.
+			if j.failover && (n.entered.Redo && c.over(before.entered, n.entered.At) || before.entered.Redo && c.over(n.entered, n.entered.At)) {
+				continue
+			}
 			if !j.unmonitored || before.entered.Who == n.entered.Who && c.process(n.entered.Who).set > n.entered.At {
 				c.blame(Outcome, k, n.entered.At, "entered twice: by %s at %v, and by %s",
 					before.entered.Instance, show(before.entered.At), n.entered.Instance)
@@ -173,6 +184,19 @@ func (c *checker) judgeTwice(j *job, k Key, f *fire) {
 			}
 		}
 	}
+}
+
+// over reports whether a run could have come to its next owner by an instant: its life had
+// ended, or was about to be, by its own doing or not.
+func (c *checker) over(r *Record, at time.Duration) bool {
+	p := c.process(r.Who)
+	if p.crashed <= at || p.stopping <= at || c.holds(r) <= at {
+		return true
+	}
+	if l := c.lives[r.Instance]; l != nil && min(l.replaced, l.stopped) <= at {
+		return true
+	}
+	return r.Session != "" && min(c.session(r.Session).lost, c.session(r.Session).closing) <= at
 }
 
 // judgeRuinedRun judges a fire that was entered and has no outcome.
@@ -206,19 +230,10 @@ func (c *checker) judgeCut(_ *job, k Key, f *fire) {
 	if len(f.cuts) == 0 || len(f.runs) == 0 {
 		return
 	}
-	cut, n := f.cuts[0], f.runs[0]
-	r := n.entered
-	p := c.process(r.Who)
-	if p.crashed <= cut.At || p.stopping <= cut.At || c.holds(r) <= cut.At {
-		return
+	cut, r := f.cuts[0], f.runs[len(f.runs)-1].entered
+	if !c.over(r, cut.At) {
+		c.blame(Outcome, k, cut.At, "told as cut while the life %s stood", r.Instance)
 	}
-	if l := c.lives[r.Instance]; l != nil && min(l.replaced, l.stopped) <= cut.At {
-		return
-	}
-	if r.Session != "" && min(c.session(r.Session).lost, c.session(r.Session).closing) <= cut.At {
-		return
-	}
-	c.blame(Outcome, k, cut.At, "told as cut while the life %s stood", r.Instance)
 }
 
 // first is when the fire was spoken of first.
@@ -248,6 +263,9 @@ func (c *checker) tally(f *fire) {
 	}
 	if len(f.cuts) > 0 {
 		t.Cut++
+	}
+	if slices.ContainsFunc(f.runs, func(n *run) bool { return n.entered.Redo }) {
+		t.Again++
 	}
 }
 

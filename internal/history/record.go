@@ -126,6 +126,8 @@ type Record struct {
 	Due   time.Time `json:"due,omitzero"`
 	Fence int64     `json:"fence,omitempty"`
 	Count int       `json:"count,omitempty"`
+	// Redo: the fire runs again, since the instance that had begun it died.
+	Redo bool `json:"redo,omitempty"`
 	// Into is the fire that runs for those that are folded.
 	Into time.Time `json:"into,omitzero"`
 
@@ -170,6 +172,8 @@ type Config struct {
 	Misfire string `json:"misfire,omitempty"`
 	// Unmonitored jobs keep no record: only what they told themselves can be judged.
 	Unmonitored bool `json:"unmonitored,omitempty"`
+	// Failover: what a dead instance had begun runs again.
+	Failover bool `json:"failover,omitempty"`
 }
 
 // A Schedule is the node inforce/schedule: schedule N holds for fires due after Since,
@@ -225,5 +229,6 @@ type Holding struct {
 	Item    int       `json:"item"`
 	Through time.Time `json:"through,omitzero"`
 	Run     time.Time `json:"run,omitzero"`
+	Redo    time.Time `json:"redo,omitzero"`
 	Leaving bool      `json:"leaving,omitempty"`
 }

@@ -78,6 +78,9 @@ func (c *checker) judgeLedgers(j *job, r *Record, blame func(int, string, ...any
 			if !h.Run.IsZero() && !j.runsAt(c, h.Item, r.At) {
 				blame(h.Item, "the ledger of %s says that it runs the fire of %s, and nothing runs", l.Instance, clock(h.Run))
 			}
+			if !h.Redo.IsZero() && live {
+				blame(h.Item, "the ledger of %s says that it is to run the fire of %s again", l.Instance, clock(h.Redo))
+			}
 			if h.Leaving {
 				blame(h.Item, "it is leaving %s", l.Instance)
 			}

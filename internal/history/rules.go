@@ -16,7 +16,8 @@ const (
 	// Fences of an item rise strictly in the order in which its functions were entered.
 	Fences Invariant = "fences"
 	// Outcome: each fire of an item has at most one outcome, which fits what its function
-	// did, and its function is entered at most once.
+	// did, and its function is entered once, and again only where failover is on and the life
+	// had ended in which it ran.
 	Outcome Invariant = "outcome"
 	// Coverage: every fire that was due to an item has an outcome, and nothing else ran.
 	Coverage Invariant = "coverage"
@@ -172,9 +173,9 @@ type Tally struct {
 	Records int
 	// Runs are functions entered; Fires are fires of items with an outcome.
 	Runs, Fires int
-	// Ended, Failed (of those), Cut and Skipped count fires of items.
-	Ended, Failed, Cut int
-	Skipped            map[string]int // by reason; folded is one
+	// Ended, Failed (of those), Cut and Skipped count fires of items; Again those that ran again.
+	Ended, Failed, Cut, Again int
+	Skipped                   map[string]int // by reason; folded is one
 	// Untold are functions that returned in a life that broke before it could tell.
 	Untold int
 	// Due are fires of items that coverage asked for.

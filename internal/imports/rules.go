@@ -13,9 +13,9 @@ var Rules = []Rule{
 	{Packages: "strategy"},
 	{Packages: "registry/conformance", May: []string{"registry", "registry/memory", "github.com/anishathalye/porcupine", "pgregory.net/rapid"}},
 	{Packages: "registry/latch", May: []string{"registry", "github.com/google/uuid"}},
-	{Packages: "registry/polled", May: []string{"registry", "registry/latch", "registry/internal/tool"}},
+	{Packages: "registry/polled", May: adapter()},
 	{Packages: "registry/polled/polledtest", May: []string{"registry", "registry/polled", "registry/conformance"}},
-	{Packages: "registry/polled/internal/...", May: []string{"registry", "registry/polled"}},
+	{Packages: "registry/polled/polledtest/ram", May: []string{"registry", "registry/polled"}},
 	{Packages: "registry/retry", May: []string{"registry", "github.com/cenkalti/backoff/v5"}, Never: services()},
 	{Packages: "registry/internal/...", May: adapter("github.com/go-zookeeper/zk")},
 
@@ -23,7 +23,7 @@ var Rules = []Rule{
 	{Packages: "registry/etcd", May: adapter("go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/...", "google.golang.org/grpc/...", "go.uber.org/zap"),
 		Never: []string{etcdServer}},
 	{Packages: "registry/etcd/embedded", Anything: true, Never: engine()},
-	{Packages: "registry/zookeeper", May: adapter("registry/zookeeper/internal/link", "github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
+	{Packages: "registry/zookeeper", May: adapter("registry/zookeeper/internal/link", "github.com/go-zookeeper/zk", "golang.org/x/sync/errgroup"), Never: []string{etcdServer}},
 	{Packages: "registry/postgres", May: adapter("registry/polled", "github.com/jackc/pgx/v5/..."), Never: []string{etcdServer}},
 	{Packages: "registry/zookeeper/internal/...", May: adapter("github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
 
@@ -42,7 +42,7 @@ var Rules = []Rule{
 	{Packages: "core/internal/settings", May: []string{"strategy", "internal/field", "internal/layout", "core/event", "core/internal/misfire", "core/internal/schedule"}, Never: services()},
 	{Packages: "core/internal/settle", May: []string{"registry"}, Never: services()},
 	{Packages: "core/internal/items", May: room("core/event", "core/internal/misfire"), Never: services()},
-	{Packages: "core/internal/sharding", May: room("internal/failpoint"), Never: services()},
+	{Packages: "core/internal/sharding", May: room("core/event", "internal/failpoint"), Never: services()},
 	{Packages: "core/internal/execution", May: room("internal/failpoint", "core/internal/workqueue", "core/internal/settle"), Never: services()},
 	{Packages: "core/internal/session", May: []string{"registry", "core/internal/workqueue", "core/internal/settle"}, Never: services()},
 	{Packages: "core/internal/leading", May: room("core/event", "internal/failpoint", "core/internal/workqueue", "core/internal/settle",
@@ -62,7 +62,7 @@ var Rules = []Rule{
 	{Packages: "errorhandler/chat", May: []string{"errorhandler"}, Never: services()},
 	{Packages: "errorhandler/mail", May: []string{"errorhandler", "github.com/wneessen/go-mail"}, Never: services()},
 	{Packages: "tracing", May: []string{"core", "core/event", "github.com/google/uuid"}, Never: services()},
-	{Packages: "admin", May: room("core", "internal/field", "golang.org/x/sync/errgroup"), Never: services()},
+	{Packages: "admin", May: room("core", "core/event", "internal/field", "golang.org/x/sync/errgroup"), Never: services()},
 	// It tests jobs on the registry in memory.
 	{Packages: "coretest", May: []string{"core", "core/event", "job/link", "registry/memory"}, Never: []string{"go.etcd.io/...", "github.com/go-zookeeper/..."}},
 	{Packages: "config", May: []string{"registry", "registry/retry", "core", "errorhandler", "job", "job/link", "internal/field", "internal/layout", yamlParser}, Never: services()},

@@ -3,6 +3,7 @@ package layout
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -58,12 +59,12 @@ func (j Job) UnmarshalConfig(data []byte) (Config, error) {
 }
 
 // UnmarshalConfig reads what MarshalConfig, ElasticJob 3.0.0 to 3.0.5 and its
-// console wrote: YAML 1.1 under all its keys, with tags of classes, and the JSON
-// of ElasticJob 2, of which it takes what has a meaning here. Keys that are
+// console wrote: YAML 1.1 under all its keys, with tags of classes. Keys that are
 // absent get the zero value, maxTimeDiffSeconds -1.
 //
 // The error is a *field.Error with the line: not YAML, an unknown key, a value of
-// the wrong type, a name or a total that cannot be.
+// the wrong type, a name or a total that cannot be, or the JSON of ElasticJob 2, which
+// is told from the others by its keys: the error says what to change by hand.
 func UnmarshalConfig(data []byte) (Config, error) {
 	root, err := parseMapping(data)
 	if err != nil {
@@ -160,7 +161,7 @@ func (r *configReader) field(key, value *yaml.Node, index int) (err error) {
 	case keyExtra:
 		r.config.JobExtraConfigurations, err = r.readExtra(index)
 	default:
-		err = r.version2(key, value)
+		err = r.unknown(key)
 	}
 	return err
 }
@@ -172,50 +173,34 @@ func resolveAlias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// version2 reads the keys that only ElasticJob 2 wrote, in JSON. What names Java
-// classes or ports of no meaning here is dropped.
-func (r *configReader) version2(key, value *yaml.Node) error {
-	name := key.Value
-	unknown := wrong(clip(name), key, "is not a key of the configuration; correct or remove it")
-	if r.root.Style&yaml.FlowStyle == 0 {
-		return unknown
-	}
-	switch name {
-	case "jobClass", "jobType", "jobProperties", "monitorPort":
-		return nil
-	case "streamingProcess":
-		streaming, err := readBool(name, value)
-		if err == nil && streaming {
-			r.setProp("streaming.process", "true")
-		}
-		return err
-	case "scriptCommandLine":
-		command, err := readString(name, value)
-		if err == nil && command != "" {
-			r.setProp("script.command.line", command)
-		}
-		return err
-	case "jobShardingStrategyClass":
-		class, err := readString(name, value)
-		if err != nil {
-			return err
-		}
-		return r.strategyClass(class, value)
-	}
-	return unknown
+// version2 are the keys that only ElasticJob 2 wrote, and what is to be done with each.
+var version2 = []struct{ key, change string }{
+	{"jobClass", "remove it"},
+	{"jobType", "remove it"},
+	{"jobProperties", "remove it"},
+	{"monitorPort", "remove it"},
+	{"streamingProcess", `write it as props: {streaming.process: "true"}, or remove it`},
+	{"scriptCommandLine", "write it as props: {script.command.line: ...}, or remove it"},
+	{"jobShardingStrategyClass", "write jobShardingStrategyType: AVG_ALLOCATION, ODEVITY, ROUND_ROBIN or one of your own, or remove it"},
 }
 
-func (r *configReader) strategyClass(class string, n *yaml.Node) error {
-	switch class[strings.LastIndexByte(class, '.')+1:] {
-	case "":
-	case "AverageAllocationJobShardingStrategy":
-		r.config.JobShardingStrategyType = "AVG_ALLOCATION"
-	case "OdevitySortByNameJobShardingStrategy":
-		r.config.JobShardingStrategyType = "ODEVITY"
-	case "RotateServerByNameJobShardingStrategy":
-		r.config.JobShardingStrategyType = "ROUND_ROBIN"
-	default:
-		return wrong("jobShardingStrategyClass", n, "is the Java class %s, which has no type here; register a strategy and set jobShardingStrategyType instead", clip(class))
+// unknown refuses a key. ElasticJob 2 wrote JSON: there is more to say of it than of one
+// that was mistyped.
+func (r *configReader) unknown(key *yaml.Node) error {
+	is := func(name string) bool {
+		return slices.ContainsFunc(version2, func(v struct{ key, change string }) bool { return v.key == name })
 	}
-	return nil
+	if r.root.Style&yaml.FlowStyle == 0 || !is(key.Value) {
+		return wrong(clip(key.Value), key, "is not a key of the configuration; correct or remove it")
+	}
+	var changes []string
+	for _, v := range version2 {
+		for i := 0; i < len(r.root.Content); i += 2 {
+			if r.root.Content[i].Value == v.key {
+				changes = append(changes, v.key+" ("+v.change+")")
+			}
+		}
+	}
+	return &field.Error{Field: "config", Line: key.Line, Problem: "was written by ElasticJob 2, whose members understand no other form; " +
+		"stop them, then change by hand: " + strings.Join(changes, ", ")}
 }

@@ -124,28 +124,27 @@ func TestUnmarshalConfigDefaults(t *testing.T) {
 	}
 }
 
-func TestUnmarshalConfigOfVersion2(t *testing.T) {
-	c, err := UnmarshalConfig([]byte(`{"jobName":"old","jobClass":"com.example.Old","jobType":"SCRIPT","cron":"0 0 1 * * ?","shardingTotalCount":10,
+// A configuration of ElasticJob 2 is told from one of 3 and refused, with what to change.
+func TestUnmarshalConfigRefusesVersion2(t *testing.T) {
+	const common = `"jobName":"old","cron":"0 0 1 * * ?","shardingTotalCount":10,"failover":true,"misfire":false`
+	_, err := UnmarshalConfig([]byte("{" + common + "}")) // nothing says that it is 2's
+	require.NoError(t, err)
+	for _, v := range version2 {
+		_, err := UnmarshalConfig(fmt.Appendf(nil, "{%s,%q:%q}", common, v.key, "sesame"))
+		require.ErrorContains(t, err, "config: was written by ElasticJob 2")
+		require.ErrorContains(t, err, v.key+" ("+v.change+")")
+		require.NotContains(t, err.Error(), "sesame")
+	}
+	_, err = UnmarshalConfig([]byte(`{"jobName":"old","jobClass":"com.example.Old","jobType":"SCRIPT","cron":"0 0 1 * * ?","shardingTotalCount":10,
 		"shardingItemParameters":"0=A,1=B","jobParameter":"","failover":true,"misfire":false,"description":"d \"q\"",
 		"jobProperties":{"job_exception_handler":"com.dangdang.Default","executor_service_handler":"com.dangdang.Default"},
-		"monitorExecution":true,"maxTimeDiffSeconds":-1,"monitorPort":-1,
-		"jobShardingStrategyClass":"com.dangdang.ddframe.job.lite.api.strategy.impl.RotateServerByNameJobShardingStrategy",
+		"monitorExecution":true,"maxTimeDiffSeconds":-1,"monitorPort":-1,"jobShardingStrategyClass":"",
 		"reconcileIntervalMinutes":5,"disabled":false,"overwrite":true,"scriptCommandLine":"echo 1","streamingProcess":true}`))
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(Config{
-		JobName: "old", Cron: "0 0 1 * * ?", ShardingTotalCount: 10, ShardingItemParameters: "0=A,1=B", Failover: true,
-		Description: `d "q"`, MonitorExecution: true, MaxTimeDiffSeconds: -1, JobShardingStrategyType: "ROUND_ROBIN",
-		ReconcileIntervalMinutes: 5, Overwrite: true,
-		Props: Props{"script.command.line": "echo 1", "streaming.process": "true"},
-	}, c))
-
-	for class, want := range map[string]string{
-		"": "", "a.b.AverageAllocationJobShardingStrategy": "AVG_ALLOCATION", "OdevitySortByNameJobShardingStrategy": "ODEVITY",
-	} {
-		c, err := UnmarshalConfig(fmt.Appendf(nil, `{"jobName":"j","shardingTotalCount":1,"jobShardingStrategyClass":%q,"streamingProcess":false,"scriptCommandLine":""}`, class))
-		require.NoError(t, err)
-		require.Equal(t, want, c.JobShardingStrategyType)
-		require.Nil(t, c.Props)
+	var wrong *field.Error
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, 1, wrong.Line)
+	for _, v := range version2 {
+		require.ErrorContains(t, err, v.key+" (")
 	}
 }
 
@@ -187,7 +186,7 @@ func TestUnmarshalConfigRefuses(t *testing.T) {
 		"prop null":         {ok + "props:\n  a:\n", "props.a", 4, "quotes"},
 		"prop twice":        {ok + "props:\n  a: x\n  a: y\n", "props.a", 5, "twice"},
 		"extra":             {ok + "jobExtraConfigurations: {a: b}\n", "jobExtraConfigurations", 3, "not a list"},
-		"strategy class":    {`{"jobName":"j","shardingTotalCount":1,"jobShardingStrategyClass":"a.B"}`, "jobShardingStrategyClass", 1, "jobShardingStrategyType"},
+		"a 2.x key":         {`{"jobName":"j","shardingTotalCount":1,"jobShardingStrategyClass":"a.B"}`, "config", 1, "jobShardingStrategyType"},
 		"alias to a parent": {"&a\njobName: *a\nshardingTotalCount: 1\n", "jobName", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@
 // Paths from a valid Job with valid parts (an id from InstanceID.String, an item
 // from 0) pass registry.ValidatePath. What MarshalConfig writes is read the same by
 // ElasticJob's SnakeYAML, by Go's YAML library and by UnmarshalConfig, which
-// also reads what ElasticJob 2 and every 3.0 wrote.
+// also reads what every 3.0 wrote, and refuses what ElasticJob 2 did.
 // Readers accept any bytes without panic.
 //
 // # Errors

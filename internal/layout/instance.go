@@ -116,6 +116,12 @@ func (id InstanceID) IsJava() bool {
 	return id.Life == "" && id.Name != "" && !strings.ContainsFunc(id.Name, notDigit)
 }
 
+// IsJava tells the instances of ElasticJob itself by the form of the id.
+func IsJava(id string) bool {
+	parsed, err := ParseInstanceID(id)
+	return err == nil && parsed.IsJava()
+}
+
 // ParseInstanceID reads the id of any member. What follows the last "-" is the
 // life, if there is one. The error is a *field.Error.
 func ParseInstanceID(s string) (InstanceID, error) {

@@ -107,8 +107,9 @@ func (j Job) Name() string { return j.name }
 // is a job: nothing else may be put there.
 func (j Job) NamespaceRoot() string { return j.root[:len(j.namespace)+1] }
 
-// Root is the job's own directory. Its value is left empty: a Java member
-// refuses to start when it finds any text there but its own class name.
+// Root is the job's own directory. Its value is the Java class or type of the job, or
+// empty: a Java member refuses to start when it finds any text there but its own class
+// name, and one of 3.0.0 to 3.0.3 also when it finds none.
 func (j Job) Root() string { return j.root }
 
 // Config holds the configuration: MarshalConfig, UnmarshalConfig.

@@ -116,11 +116,14 @@ type Schedule struct {
 	// Before are the rules until Since, the latest first, as far back as any item may owe
 	// a fire.
 	Before []Past `json:"before,omitempty"`
+	// Floor is until when an instance of ElasticJob led, as far as is known: nothing due up
+	// to it is made up.
+	Floor time.Time `json:"floor,omitzero"`
 }
 
 // MarshalSchedule writes the value of the schedule's node.
 func MarshalSchedule(s Schedule) []byte {
-	s.Since = s.Since.UTC()
+	s.Since, s.Floor = s.Since.UTC(), s.Floor.UTC()
 	s.Before = slices.Clone(s.Before) // it is the caller's
 	for i := range s.Before {
 		s.Before[i].Since = s.Before[i].Since.UTC()
@@ -131,7 +134,7 @@ func MarshalSchedule(s Schedule) []byte {
 // UnmarshalSchedule reads what MarshalSchedule writes. The error is a *field.Error.
 func UnmarshalSchedule(value []byte) (Schedule, error) {
 	var s Schedule
-	if err := unmarshalOwn("schedule", value, &s, &s.Since); err != nil {
+	if err := unmarshalOwn("schedule", value, &s, &s.Since, &s.Floor); err != nil {
 		return s, err
 	}
 	for i := range s.Before {

@@ -61,7 +61,7 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 		b, err := UnmarshalBase(MarshalBase(base))
 		check(t, base, b, err)
 		schedule := Schedule{Number: rapid.IntRange(1, 9).Draw(t, "n"), Rule: rules.Draw(t, "rule"),
-			Since: ownInstants.Draw(t, "since")}
+			Since: ownInstants.Draw(t, "since"), Floor: ownInstants.Draw(t, "floor")}
 		for range rapid.IntRange(0, 3).Draw(t, "changes") {
 			schedule.Before = append(schedule.Before, Past{rules.Draw(t, "before"), ownInstants.Draw(t, "and since")})
 		}
@@ -97,6 +97,8 @@ func TestOwnValuesAreWrittenInUTC(t *testing.T) {
 	require.JSONEq(t, `{"n":2,"cron":"@daily","since":"2026-11-20T23:30:00Z","before":[{"cron":"@hourly","zone":"UTC","since":"2026-11-20T23:30:00Z"}]}`,
 		string(MarshalSchedule(Schedule{Number: 2, Rule: Rule{Cron: "@daily"}, Since: now,
 			Before: []Past{{Rule{Cron: "@hourly", Zone: "UTC"}, now}}})))
+	require.JSONEq(t, `{"n":1,"cron":"@daily","since":"2026-11-20T23:30:00Z","floor":"2026-11-20T23:30:00Z"}`,
+		string(MarshalSchedule(Schedule{Number: 1, Rule: Rule{Cron: "@daily"}, Since: now, Floor: now})))
 	require.Equal(t, "7-1 still", string(MarshalNotice(Notice{"7-1", true})))
 	require.Equal(t, "a 3", string(MarshalTerm(Term{"a", 3})))
 }

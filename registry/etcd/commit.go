@@ -15,9 +15,8 @@ import (
 var errNoReason = errors.New("the service refused the commit, but every operation could be applied")
 
 // Commit is one transaction, and one request: the reason of a refusal comes with it.
-// It is two when a parent was deleted or made again since it was last seen, and when one of more
-// than eight operations is refused: the first certainly did nothing, and the second
-// relies on nothing that was seen before and tells the reason.
+// It is two when one of more than eight operations is refused: the first certainly did nothing,
+// and the second compares all anew and tells the reason.
 //
 // It shares a request with others of the session when many are under way.
 func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
@@ -35,7 +34,7 @@ func (s *session) commit(ctx context.Context, ops []registry.Op, shares bool) (r
 	if !shares {
 		send = s.sendAlone
 	}
-	for p := newPlan(ops, s.lease, &s.reg.parents); ; p = newPlan(ops, s.lease, nil) {
+	for p := newPlan(ops, s.lease, len(ops) <= maxExplained); ; p = newPlan(ops, s.lease, true) {
 		if p.unexplained && p.impossible {
 			continue // only the reason is asked for
 		}
@@ -47,19 +46,15 @@ func (s *session) commit(ctx context.Context, ops []registry.Op, shares bool) (r
 			return 0, err
 		}
 		if got.succeeded && !p.impossible {
-			p.applied(got.responses, &s.reg.parents)
 			return got.revision, nil
 		}
 		if p.unexplained {
 			continue
 		}
-		p.refused(got.responses, &s.reg.parents)
 		if refusal := p.failure(got.responses); refusal != nil {
 			return 0, refusal
 		}
-		if !p.outdated {
-			return 0, fail("commit", registry.ErrUnavailable, errNoReason)
-		}
+		return 0, fail("commit", registry.ErrUnavailable, errNoReason)
 	}
 }
 
@@ -67,7 +62,7 @@ func (s *session) commit(ctx context.Context, ops []registry.Op, shares bool) (r
 // only that there is one. Each is asked for alone, on a condition that never holds.
 func (s *session) denial(ctx context.Context, ops []registry.Op, err error) error {
 	for i, op := range ops {
-		p := newPlan([]registry.Op{op}, s.lease, nil)
+		p := newPlan([]registry.Op{op}, s.lease, true)
 		p.compares = append(p.compares, versionIs([]byte(nodeKey(op.Path)), -1))
 		p.impossible = false
 		switch _, alone := s.sendAlone(ctx, p); {

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,11 +13,7 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/settings"
 )
 
-const (
-	defaultSessionTimeout = 6 * time.Second
-	defaultDialTimeout    = 5 * time.Second
-	defaultPort           = "2379"
-)
+const defaultPort = "2379"
 
 // Config says how to reach an etcd cluster and how its sessions live. The zero
 // value lacks Endpoints and Namespace, which have no default.
@@ -66,60 +61,33 @@ type Config struct {
 	DialOptions []grpc.DialOption
 }
 
+// common is what settings reads, checks and completes.
+func (c *Config) common() settings.Common {
+	return settings.Common{
+		Adapter: "etcd", Example: "etcd://host:2379/shop", Address: completeEndpoint,
+		Hosts: &c.Endpoints, Namespace: &c.Namespace, SessionTimeout: &c.SessionTimeout, DialTimeout: &c.DialTimeout,
+		Username: &c.Username, Password: &c.Password, PasswordFile: &c.PasswordFile,
+		TLS: &c.TLS, CAFile: &c.CAFile, CertFile: &c.CertFile, KeyFile: &c.KeyFile,
+	}
+}
+
 // complete fills in defaults and reports what is wrong, in one line each.
 func (c Config) complete() (Config, error) {
-	if err := c.check(); err != nil {
-		return c, fmt.Errorf("etcd: %w: %w", registry.ErrInvalid, err)
-	}
-	c.SessionTimeout = cmp.Or(c.SessionTimeout, defaultSessionTimeout)
-	c.DialTimeout = cmp.Or(c.DialTimeout, defaultDialTimeout)
-	portable := registry.PortableLimits()
-	c.Limits.MaxOps = cmp.Or(c.Limits.MaxOps, portable.MaxOps)
-	c.Limits.MaxBytes = cmp.Or(c.Limits.MaxBytes, portable.MaxBytes)
-	c.Limits.MaxValue = cmp.Or(c.Limits.MaxValue, portable.MaxValue)
-
-	endpoints := make([]string, len(c.Endpoints))
-	for i, ep := range c.Endpoints {
-		complete, err := completeEndpoint(ep)
-		if err != nil {
-			return c, fmt.Errorf("etcd: %w: %w", registry.ErrInvalid, err)
-		}
-		endpoints[i] = complete
-	}
-	c.Endpoints = endpoints
-	if err := c.completeSecrets(); err != nil {
+	if err := c.completeAll(); err != nil {
 		return c, fmt.Errorf("etcd: %w: %w", registry.ErrInvalid, err)
 	}
 	return c, nil
 }
 
-func (c Config) check() error {
-	switch {
-	case len(c.Endpoints) == 0:
+func (c *Config) completeAll() error {
+	if len(c.Endpoints) == 0 {
 		return errors.New("no endpoints; give the client addresses of the cluster, for example 127.0.0.1:2379")
-	case c.DialTimeout < 0:
-		return fmt.Errorf("dial timeout %v is negative; give a positive duration", c.DialTimeout)
-	case c.Limits.MaxOps < 0, c.Limits.MaxBytes < 0, c.Limits.MaxValue < 0:
-		return fmt.Errorf("limits %+v are negative; leave a field at zero for the portable limit", c.Limits)
 	}
-	if err := settings.SessionTimeout(c.SessionTimeout); err != nil {
+	if err := settings.Limits(c.Limits); err != nil {
 		return err
 	}
-	if err := c.certificates().Check(); err != nil {
-		return err
-	}
-	if err := c.login().Check(passwordEnv); err != nil {
-		return err
-	}
-	return settings.Namespace(c.Namespace, "etcd://host:2379/shop")
-}
-
-func (c Config) login() settings.Login {
-	return settings.Login{Username: c.Username, Password: c.Password, PasswordFile: c.PasswordFile}
-}
-
-func (c Config) certificates() settings.Certificates {
-	return settings.Certificates{CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile}
+	c.Limits = settings.FillLimits(c.Limits, registry.PortableLimits())
+	return c.common().Complete()
 }
 
 func completeEndpoint(ep string) (string, error) {
@@ -137,15 +105,6 @@ func completeEndpoint(ep string) (string, error) {
 		return host, err
 	}
 	return scheme + "://" + host, nil
-}
-
-// completeSecrets reads the files that Config names.
-func (c *Config) completeSecrets() (err error) {
-	if c.Password, err = c.login().Resolve(); err != nil {
-		return err
-	}
-	c.TLS, err = c.certificates().Resolve(c.TLS)
-	return err
 }
 
 // leaseSeconds is the session timeout as etcd counts it.

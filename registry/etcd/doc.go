@@ -37,11 +37,7 @@
 // A commit is one transaction and one request. All that it requires is compared,
 // strict tree included, at most three comparisons an operation; a refusal brings
 // the state that explains it, of the same revision. Only of more than eight operations
-// that are refused a second request asks for it, and compares all anew. Of a parent
-// that this Registry has seen one comparison is enough, of its creation revision, since
-// no node ever changes from persistent to ephemeral; when the parent was deleted or
-// made again meanwhile, the commit is refused for that and costs such a second
-// request too. At most 2,048 parents are remembered. A write is sent again
+// that are refused a second request asks for it, and compares all anew. A write is sent again
 // only when the service has certainly not taken it: its own typed refusal that
 // passes, one of those above, or a request that never left. clientv3's own
 // repetition of writes is switched off: it repeats them when a deadline ends at the

@@ -103,6 +103,6 @@ const (
 
 // pause waits before attempt n+1, with jitter; it reports whether ctx still lives.
 func pause(ctx context.Context, n int) bool {
-	d := min(pauseMin<<min(n, 10), pauseMax)
+	d := wait.Growing(n, pauseMin, pauseMax)
 	return wait.For(ctx, d/2+rand.N(d/2))
 }

@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,8 +13,7 @@ import (
 	"github.com/elasticron/elasticron/registry/etcd"
 )
 
-// What a registry knows of a parent may be out of date. It decides nothing then,
-// and costs one request more at most.
+// Nothing is taken for granted of a parent that was seen before.
 func TestParentThatWasMadeAgain(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
 	long := func(c *etcd.Config) { c.SessionTimeout = 600 * time.Second }
@@ -44,7 +44,7 @@ func TestParentThatWasMadeAgain(t *testing.T) {
 		commit(t, other, registry.Delete("/p", 0))
 		commit(t, other, registry.Create("/p", nil))
 		rev := commit(t, s, registry.CreateEphemeral("/p/b", nil))
-		costs(t, 2)
+		costs(t, 1)
 		nodes, err := s.Get(ctx, "/p/b")
 		require.NoError(t, err)
 		require.Equal(t, rev, nodes[0].Created)
@@ -63,7 +63,7 @@ func TestParentThatWasMadeAgain(t *testing.T) {
 		known(t, "/g")
 		commit(t, other, registry.Delete("/g", 0))
 		refused(t, registry.ErrNoParent, 0, registry.Create("/g/b", nil))
-		costs(t, 2)
+		costs(t, 1)
 		refused(t, registry.ErrNoParent, 0, registry.Create("/g/b", nil))
 		costs(t, 1)
 	})
@@ -78,26 +78,24 @@ func TestParentThatWasMadeAgain(t *testing.T) {
 	})
 }
 
-// A commit that is sent anew for an outdated parent is as uncertain as any when
-// its answer is lost, and is not sent a third time.
-func TestUncertainAfterAnOutdatedParent(t *testing.T) {
+// A large commit that is refused is as uncertain as any when the answer is lost, and is not
+// sent again.
+func TestUncertainBeforeTheReason(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
 	s, client := open(t, bed)
-	other, _ := open(t, bed)
-	commit(t, other, registry.Create("/p", nil))
-	commit(t, s, registry.Create("/p/a", nil))
-	commit(t, s, registry.Delete("/p/a", 0))
-	commit(t, other, registry.Delete("/p", 0))
-	commit(t, other, registry.Create("/p", nil))
+	ops := []registry.Op{registry.Create("/p", nil), registry.Check("/none", registry.AnyVersion)}
+	for i := range 8 {
+		ops = append(ops, registry.Create(fmt.Sprint("/p/", i), nil))
+	}
 	client.Requests()
 	// The first fate is that of the refused attempt: its answer is lost, and with
 	// it the reason why nothing was applied.
 	lost := client.NextCommit(testbed.AnswerLost)
-	_, err := s.Commit(within(t, 20*time.Second), registry.Create("/p/b", nil))
+	_, err := s.Commit(within(t, 20*time.Second), ops...)
 	require.ErrorIs(t, err, registry.ErrUncertain)
 	require.True(t, lost())
 	require.Equal(t, 1, client.Requests()[txn])
-	nodes, err := s.Get(within(t, 20*time.Second), "/p/b")
+	nodes, err := s.Get(within(t, 20*time.Second), "/p")
 	require.NoError(t, err)
 	require.False(t, nodes[0].Exists())
 }

@@ -15,27 +15,19 @@ import (
 // revision at which the compares were made. Where there are many, a first attempt
 // goes without the reads.
 //
-// A parent must be there and be persistent. Of one whose creation revision is
-// known to be that of a persistent node, a single compare tells both; when it was
-// made again since, this compare fails and no operation does: the plan was outdated.
-//
 // Operations see each other, but etcd compares before it writes: what earlier
 // operations of the same commit make or remove is worked out here.
 type plan struct {
 	ops         []registry.Op
 	compares    []*pb.Compare
 	writes      []*pb.RequestOp
-	confirms    []*pb.RequestOp // reads of unknown parents, after the writes
 	reads       []*pb.RequestOp
 	facts       []facts // of each op, as indexes into reads
 	impossible  bool    // cannot be applied whatever the state; only the reason is open
 	onlyReason  error   // the only reason for which it can be refused; nil: the reads tell
 	unexplained bool    // there are no reads: a refusal says nothing
 
-	known    *incarnations
-	outdated bool // or may be: some parent is compared by what is known of it
-
-	parents  map[string]parent // by path
+	parents  map[string]int // indexes of their reads, by path
 	made     map[string]registry.OpKind
 	madeIn   map[string]bool
 	gone     map[string]bool
@@ -45,24 +37,17 @@ type plan struct {
 // facts locates what decides one op. -1: nothing to read.
 type facts struct{ node, parent, children int }
 
-// A parent is one that is compared.
-type parent struct {
-	read    int // index into reads; -1: it is not read
-	confirm int // index into confirms; -1: its incarnation is known
-}
-
 // maxExplained is how many operations a commit may have whose refusal comes with its
 // reason. The reads are a third of a request, which larger commits send only once they
 // are refused.
 const maxExplained = 8
 
-// newPlan makes the plan of ops. known is what a first attempt relies on; of one that
-// must not be outdated and tell the reason of a refusal, whatever its size, it is nil.
-func newPlan(ops []registry.Op, lease int64, known *incarnations) *plan {
+// newPlan makes the plan of ops. explained: a refusal comes with its reason.
+func newPlan(ops []registry.Op, lease int64, explained bool) *plan {
 	p := &plan{
-		ops: ops, facts: make([]facts, len(ops)), known: known, unexplained: known != nil && len(ops) > maxExplained,
+		ops: ops, facts: make([]facts, len(ops)), unexplained: !explained,
 		compares: make([]*pb.Compare, 0, len(ops)+2), writes: make([]*pb.RequestOp, 0, len(ops)+1),
-		parents: map[string]parent{}, made: map[string]registry.OpKind{}, madeIn: map[string]bool{},
+		parents: map[string]int{}, made: map[string]registry.OpKind{}, madeIn: map[string]bool{},
 		gone: map[string]bool{}, goneFrom: map[string][]string{},
 	}
 	for i, op := range ops {
@@ -156,28 +141,17 @@ func (p *plan) compareVersion(key []byte, v registry.Version) {
 // compareParent requires a persistent node, once for each parent, and returns
 // the index of its read.
 func (p *plan) compareParent(path string) int {
-	if done, ok := p.parents[path]; ok {
-		return done.read
+	if read, done := p.parents[path]; done {
+		return read
 	}
-	key, created := []byte(nodeKey(path)), p.known.of(path)
-	here := parent{read: -1, confirm: -1}
-	if created == 0 || len(p.ops) > 1 { // of one create that is refused while the node is missing, the parent is the reason
-		// Not KeysOnly: etcd 3.7 leaves the lease out then.
-		here.read = p.read(&pb.RangeRequest{Key: key})
-	}
-	if created != 0 {
-		p.compares = append(p.compares, createdAt(key, created))
-		p.outdated = true
-	} else {
-		p.compares = append(p.compares, exists(key), &pb.Compare{
-			Key: key, Target: pb.Compare_LEASE, Result: pb.Compare_EQUAL,
-			TargetUnion: &pb.Compare_Lease{Lease: 0},
-		})
-		here.confirm = len(p.confirms)
-		p.confirms = append(p.confirms, readOp(&pb.RangeRequest{Key: key, KeysOnly: true}))
-	}
-	p.parents[path] = here
-	return here.read
+	key := []byte(nodeKey(path))
+	p.compares = append(p.compares, exists(key), &pb.Compare{
+		Key: key, Target: pb.Compare_LEASE, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_Lease{Lease: 0},
+	})
+	// Not KeysOnly: etcd 3.7 leaves the lease out then.
+	p.parents[path] = p.read(&pb.RangeRequest{Key: key})
+	return p.parents[path]
 }
 
 // compareEmpty requires that path has no children but those that earlier
@@ -215,37 +189,7 @@ func (p *plan) request() *pb.TxnRequest {
 	if p.impossible {
 		return &pb.TxnRequest{Success: p.reads}
 	}
-	return &pb.TxnRequest{Compare: p.compares, Success: append(p.writes, p.confirms...), Failure: p.reads}
-}
-
-// applied takes the answer to the writes, and tells n of the parents it shows.
-func (p *plan) applied(answers []*pb.ResponseOp, n *incarnations) {
-	if len(p.confirms) == 0 {
-		return
-	}
-	for path, is := range p.parents {
-		if is.confirm >= 0 {
-			n.learn(path, created(answers[len(p.writes)+is.confirm]))
-		}
-	}
-}
-
-// refused takes the answer to the reads, and tells n of the parents it shows.
-func (p *plan) refused(answers []*pb.ResponseOp, n *incarnations) {
-	for path, is := range p.parents {
-		if is.read >= 0 {
-			n.learn(path, created(answers[is.read]))
-		}
-	}
-}
-
-// created is the creation revision of the node that was read, 0 when it is not
-// there or ephemeral.
-func created(answer *pb.ResponseOp) int64 {
-	if kvs := answer.GetResponseRange().GetKvs(); parentProblem(kvs) == nil {
-		return kvs[0].CreateRevision
-	}
-	return 0
+	return &pb.TxnRequest{Compare: p.compares, Success: p.writes, Failure: p.reads}
 }
 
 // failure names the first operation that the state shown by the reads refuses,
@@ -329,13 +273,6 @@ func versionIs(key []byte, v int64) *pb.Compare {
 	return &pb.Compare{
 		Key: key, Target: pb.Compare_VERSION, Result: pb.Compare_EQUAL,
 		TargetUnion: &pb.Compare_Version{Version: v},
-	}
-}
-
-func createdAt(key []byte, revision int64) *pb.Compare {
-	return &pb.Compare{
-		Key: key, Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
-		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: revision},
 	}
 }
 

@@ -71,7 +71,7 @@ func TestPortableCommitFitsEtcdAsInstalled(t *testing.T) {
 			kind := registry.OpKind(rapid.IntRange(int(registry.OpCheck), int(registry.OpDelete)).Draw(t, "kind"))
 			ops = append(ops, registry.Op{Kind: kind, Path: path})
 		}
-		p := newPlan(ops, 1, nil)
+		p := newPlan(ops, 1, true)
 		require.LessOrEqual(t, len(p.compares), 128)
 		require.LessOrEqual(t, len(p.compares), 3*len(ops))
 		require.LessOrEqual(t, len(p.reads), 128)
@@ -79,20 +79,10 @@ func TestPortableCommitFitsEtcdAsInstalled(t *testing.T) {
 	})
 }
 
-// A parent that is known costs one compare, one that is not two and a read.
+// A parent costs two compares and a read, whatever is made below it.
 func TestComparesOfParents(t *testing.T) {
-	ops := []registry.Op{registry.Create("/d/a", nil), registry.CreateEphemeral("/d/b", nil)}
-	var known incarnations
-	p := newPlan(ops, 1, &known)
-	require.False(t, p.outdated)
+	p := newPlan([]registry.Op{registry.Create("/d/a", nil), registry.CreateEphemeral("/d/b", nil)}, 1, true)
 	require.Len(t, p.compares, 4)
-	require.Len(t, p.request().Success, 3)
-
-	known.learn("/d", 7)
-	p = newPlan(ops, 1, &known)
-	require.True(t, p.outdated)
-	require.Len(t, p.compares, 3)
-	require.Equal(t, createdAt([]byte(nodeKey("/d")), 7), p.compares[0])
 	require.Len(t, p.request().Success, 2)
 	require.Len(t, p.request().Failure, 3)
 }
@@ -112,7 +102,7 @@ func TestSoleReason(t *testing.T) {
 		{registry.Create("/a/b", nil), nil},
 		{registry.Delete("/a", registry.AnyVersion), nil},
 	} {
-		p := newPlan([]registry.Op{tc.op}, 1, nil)
+		p := newPlan([]registry.Op{tc.op}, 1, true)
 		require.Equal(t, tc.want, p.onlyReason, tc.op)
 		if tc.want != nil {
 			require.Len(t, p.request().Compare, 1, tc.op)
@@ -122,7 +112,7 @@ func TestSoleReason(t *testing.T) {
 		}
 		require.NotEmpty(t, p.request().Failure, tc.op)
 	}
-	require.NotEmpty(t, newPlan([]registry.Op{registry.Set("/a", nil, -1), registry.Set("/b", nil, -1)}, 1, nil).request().Failure)
+	require.NotEmpty(t, newPlan([]registry.Op{registry.Set("/a", nil, -1), registry.Set("/b", nil, -1)}, 1, true).request().Failure)
 }
 
 // Commits share a request only when no order of theirs would make a difference.
@@ -147,8 +137,8 @@ func TestFootprint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f footprint
-			require.True(t, f.add(newPlan(tc.a, 1, nil)))
-			require.Equal(t, tc.share, f.add(newPlan(tc.b, 1, nil)))
+			require.True(t, f.add(newPlan(tc.a, 1, true)))
+			require.Equal(t, tc.share, f.add(newPlan(tc.b, 1, true)))
 		})
 	}
 }
@@ -159,16 +149,15 @@ func TestTersePlan(t *testing.T) {
 	for i := range maxExplained {
 		ops = append(ops, registry.Set(fmt.Sprint("/n", i), nil, 0))
 	}
-	var known incarnations
-	require.False(t, newPlan(ops[2:], 1, &known).unexplained)
-	p := newPlan(ops, 1, &known)
+	require.False(t, newPlan(ops[2:], 1, len(ops[2:]) <= maxExplained).unexplained)
+	p := newPlan(ops, 1, false)
 	require.True(t, p.unexplained)
 	require.True(t, p.impossible)
 	require.Empty(t, p.reads)
-	p = newPlan(ops[1:], 1, &known)
+	p = newPlan(ops[1:], 1, false)
 	require.True(t, p.unexplained)
 	require.Empty(t, p.request().Failure)
-	p = newPlan(ops, 1, nil)
+	p = newPlan(ops, 1, true)
 	require.False(t, p.unexplained)
 	require.Len(t, p.reads, len(ops)+1) // the children of what is deleted too
 }
@@ -180,13 +169,13 @@ func TestSharedRequestsFit(t *testing.T) {
 		for j := range registry.PortableLimits().MaxOps {
 			ops = append(ops, registry.Create(fmt.Sprint("/d", i, "/", j, "/n"), nil))
 		}
-		return newPlan(ops, 1, &incarnations{})
+		return newPlan(ops, 1, false)
 	}
 	narrow := func(i int) *plan {
-		return newPlan([]registry.Op{registry.Set(fmt.Sprint("/n", i), nil, 0)}, 1, nil)
+		return newPlan([]registry.Op{registry.Set(fmt.Sprint("/n", i), nil, 0)}, 1, true)
 	}
 	heavy := func(i int) *plan {
-		return newPlan([]registry.Op{registry.Set(fmt.Sprint("/n", i), make([]byte, 20<<10), 0)}, 1, nil)
+		return newPlan([]registry.Op{registry.Set(fmt.Sprint("/n", i), make([]byte, 20<<10), 0)}, 1, true)
 	}
 	for name, tc := range map[string]struct {
 		plan func(int) *plan
@@ -217,7 +206,7 @@ func TestLargeCommitsShareNothing(t *testing.T) {
 	}
 	heavy := []registry.Op{registry.Set("/n", make([]byte, maxSharedBytes/2), 0)}
 	for _, ops := range [][]registry.Op{many, heavy} {
-		require.False(t, room()(newPlan(ops, 1, &incarnations{})))
+		require.False(t, room()(newPlan(ops, 1, false)))
 	}
-	require.True(t, room()(newPlan(many[1:], 1, &incarnations{})))
+	require.True(t, room()(newPlan(many[1:], 1, false)))
 }

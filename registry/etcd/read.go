@@ -17,12 +17,7 @@ const maxReads = 128
 
 // Get reads up to 128 nodes in one request.
 func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	for _, path := range paths {
-		if err := registry.ValidatePath(path); err != nil {
-			return nil, fmt.Errorf("etcd: get: %w", err)
-		}
-	}
-	if err := s.Alive(ctx); err != nil {
+	if err := s.AliveFor(ctx, "get", paths...); err != nil {
 		return nil, err
 	}
 	nodes := make([]registry.Node, 0, len(paths))
@@ -55,10 +50,7 @@ func (s *session) getBatch(ctx context.Context, paths []string) ([]registry.Node
 
 // Children reads the node and the names below it in one request.
 func (s *session) Children(ctx context.Context, path string) ([]string, error) {
-	if err := registry.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("etcd: children: %w", err)
-	}
-	if err := s.Alive(ctx); err != nil {
+	if err := s.AliveFor(ctx, "children", path); err != nil {
 		return nil, err
 	}
 	from, to := childRange(path)

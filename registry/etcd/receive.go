@@ -43,7 +43,7 @@ func (w *watcher) handle(resp *pb.WatchResponse) bool {
 	switch {
 	case t == nil: // removed meanwhile
 	case resp.Canceled && strings.Contains(resp.CancelReason, rpctypes.ErrPermissionDenied.Error()):
-		w.refuse(t, fmt.Errorf("etcd: %w: %s", registry.ErrDenied, resp.CancelReason))
+		w.Refuse(t, fmt.Errorf("etcd: %w: %s", registry.ErrDenied, resp.CancelReason))
 	case resp.Canceled && resp.CompactRevision > 0:
 		w.reread(t)
 	case resp.Canceled:

@@ -48,7 +48,6 @@ type Registry struct {
 	leases pb.LeaseClient
 	watch  pb.WatchClient
 
-	parents  incarnations // under which nodes were made
 	sessions lifetime.Open[*session]
 }
 

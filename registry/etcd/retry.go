@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // leaderRequired lets a member that has lost its leader refuse at once.
@@ -59,7 +60,7 @@ func (r *Registry) attempt(ctx context.Context, n int, request func(context.Cont
 	if len(r.cfg.Endpoints) == 1 { // nobody else to turn to
 		return request(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(attemptMin<<min(n, 10), attemptMax))
+	ctx, cancel := context.WithTimeout(ctx, wait.Growing(n, attemptMin, attemptMax))
 	defer cancel()
 	return request(ctx)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,9 +30,6 @@ type session struct {
 	ttl     atomic.Int64    // as the service granted it last
 	commits *share.Queue[*plan, answer]
 	reads   *share.Queue[[]*pb.RequestOp, *pb.TxnResponse]
-
-	closing  sync.Once
-	closeErr error
 }
 
 var _ registry.Session = (*session)(nil)
@@ -70,13 +66,10 @@ func (s *session) Limits() registry.Limits { return s.reg.cfg.Limits }
 
 // Close revokes the lease, also that of a lost session.
 func (s *session) Close(ctx context.Context) error {
-	s.closing.Do(func() {
-		s.Lose(lifetime.ErrClosed)
-		s.Wait()
-		s.closeErr = s.revoke(ctx)
-		s.reg.sessions.Remove(s)
+	return s.CloseOnce(func() error {
+		defer s.reg.sessions.Remove(s)
+		return s.revoke(ctx)
 	})
-	return s.closeErr
 }
 
 func (s *session) revoke(ctx context.Context) error {

@@ -97,7 +97,7 @@ func (p *plan) size() int {
 
 // width is how many operations the service counts.
 func (p *plan) width() int {
-	return max(len(p.compares), len(p.writes)+len(p.confirms), len(p.reads))
+	return max(len(p.compares), len(p.writes), len(p.reads))
 }
 
 func (s *session) sendAlone(ctx context.Context, p *plan) (answer, error) {

@@ -219,7 +219,7 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 			}
 		}
 	case errors.Is(err, registry.ErrDenied) && len(batch) == 1:
-		w.refuse(batch[0], err)
+		w.Refuse(batch[0], err)
 	default:
 		// One that is denied spoils the request: ask for each by itself then.
 		for _, t := range batch {
@@ -258,12 +258,6 @@ func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
 	w.Announce()
 }
 
-// refuse gives a target up; Next says so once.
-func (w *watcher) refuse(t *target, err error) {
-	w.drop(t)
-	w.Refuse(t.Key, err)
-}
-
 // resume prepares every target for the next stream: those that have a state go
 // on from there.
 func (w *watcher) resume() {
@@ -271,7 +265,7 @@ func (w *watcher) resume() {
 	defer w.mu.Unlock()
 	w.byID, w.inOrder, w.canceled, w.unread, w.unsent = map[int64]*target{}, nil, nil, nil, nil
 	w.pinged, w.pingDue = false, false
-	for _, t := range w.targets {
+	for _, t := range w.Targets {
 		t.id, t.parts = 0, nil
 		if t.synced {
 			w.unsent = append(w.unsent, t)

@@ -54,7 +54,7 @@ func TestURL(t *testing.T) {
 		t.Run(raw, func(t *testing.T) {
 			u, err := url.Parse(raw)
 			require.NoError(t, err)
-			got, err := parseURL(u)
+			got, err := urls.Parse(u)
 			require.NoError(t, err)
 			got, err = got.complete()
 			require.NoError(t, err)
@@ -64,18 +64,18 @@ func TestURL(t *testing.T) {
 }
 
 func TestLoginByEnvironment(t *testing.T) {
-	t.Setenv(usernameEnv, "eva")
-	t.Setenv(passwordEnv, "s3cret")
+	t.Setenv("ELASTICRON_ETCD_USERNAME", "eva")
+	t.Setenv("ELASTICRON_ETCD_PASSWORD", "s3cret")
 	u, err := url.Parse("etcd://a/shop")
 	require.NoError(t, err)
-	got, err := parseURL(u)
+	got, err := urls.Parse(u)
 	require.NoError(t, err)
 	require.Equal(t, "eva", got.Username)
 	require.Equal(t, "s3cret", got.Password)
 
 	u, err = url.Parse("etcd://a/shop?username=max&password-file=/some/file")
 	require.NoError(t, err)
-	got, err = parseURL(u)
+	got, err = urls.Parse(u)
 	require.NoError(t, err)
 	require.Equal(t, "max", got.Username, "the URL goes before the environment")
 	require.Empty(t, got.Password, "the file goes before the environment")
@@ -84,7 +84,7 @@ func TestLoginByEnvironment(t *testing.T) {
 // Each mistake is one line that names the fix, and nothing is dialed.
 func TestBadURL(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
-	t.Setenv(usernameEnv, "")
+	t.Setenv("ELASTICRON_ETCD_USERNAME", "")
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

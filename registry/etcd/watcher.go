@@ -14,7 +14,7 @@ import (
 // state of each path until Next takes it, so a slow consumer costs no more
 // memory than there are nodes, and never holds the stream up.
 type watcher struct {
-	*pending.Consumer
+	*pending.Consumer[*target]
 
 	s      *session
 	ctx    context.Context // ends with the session or Close
@@ -23,10 +23,9 @@ type watcher struct {
 
 	feed chan struct{} // there is something to read or send
 
-	mu      sync.Mutex
-	targets map[pending.Key]*target
-	byID    map[int64]*target
-	lastID  int64
+	mu     sync.Mutex
+	byID   map[int64]*target
+	lastID int64
 
 	pinged  bool // a sign of life is asked for and has not come
 	pingDue bool // it is to be asked for
@@ -54,11 +53,11 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
-	w := &watcher{
-		s: s, ended: make(chan struct{}), feed: make(chan struct{}, 1),
-		targets: map[pending.Key]*target{}, byID: map[int64]*target{},
-	}
-	w.Consumer = pending.NewConsumer("etcd", s, &w.mu)
+	w := &watcher{s: s, ended: make(chan struct{}), feed: make(chan struct{}, 1), byID: map[int64]*target{}}
+	w.Consumer = pending.NewConsumer("etcd", s, &w.mu, pending.Hooks[*target]{
+		New:   func(t pending.Target) *target { return &target{Target: t} },
+		Start: w.start, Stop: w.stop,
+	})
 	w.ctx, w.cancel = context.WithCancel(s.life)
 	if !s.Go(w.run) {
 		w.cancel()
@@ -67,48 +66,26 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 	return w, nil
 }
 
-func (w *watcher) Add(path string, scope registry.Scope) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	admitted, err := w.Admit(path, scope)
-	if err != nil || w.targets[admitted.Key] != nil {
-		return err
-	}
-	t := &target{Target: admitted}
-	w.targets[t.Key] = t
+// start has the target read. w.mu is held.
+func (w *watcher) start(t *target) {
 	w.unread = append(w.unread, t)
 	wait.Wake(w.feed)
-	return nil
 }
 
-func (w *watcher) Remove(path string, scope registry.Scope) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t := w.targets[pending.Key{Path: path, Scope: scope}]; t != nil {
-		w.drop(t)
-		wait.Wake(w.feed)
-	}
-}
-
-// drop forgets a target and what was queued for it. w.mu is held.
-func (w *watcher) drop(t *target) {
+// stop gives the target's watch back. w.mu is held.
+func (w *watcher) stop(t *target) {
 	t.removed = true
-	delete(w.targets, t.Key)
 	if t.id != 0 {
 		delete(w.byID, t.id)
 		w.canceled = append(w.canceled, t.id)
 		t.id = 0
 	}
-	w.Drop(&t.Target)
+	wait.Wake(w.feed)
 }
 
 func (w *watcher) Close() error {
-	w.mu.Lock()
-	w.End()
-	w.targets, w.byID = map[pending.Key]*target{}, map[int64]*target{}
-	w.unread, w.unsent = nil, nil
-	w.mu.Unlock()
+	err := w.Consumer.Close()
 	w.cancel()
 	<-w.ended
-	return nil
+	return err
 }

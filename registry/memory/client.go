@@ -10,19 +10,20 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/internal/settings"
 	"github.com/elasticron/elasticron/registry/internal/tool"
 )
 
 // A Registry is one client of a Server. It implements registry.Registry.
 type Registry struct {
-	namespace string
-	link      *link
-	release   func() // of the shared server; may be nil
+	*link
 
-	// guarded by link.server.mu
-	sessions map[*session]struct{}
-	closed   chan struct{}
+	namespace string
+	release   func()          // of the shared server; may be nil
+	ctx       context.Context // ends with the registry
+	cancel    context.CancelFunc
+	sessions  lifetime.Open[*session]
 }
 
 var _ registry.Registry = (*Registry)(nil)
@@ -37,12 +38,12 @@ func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
 		switch {
 		case err == nil:
 			return s, nil
-		case r.isClosed():
+		case r.ctx.Err() != nil:
 			return nil, fmt.Errorf("memory: open session: %w", registry.ErrClosed)
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("memory: open session: %w: %w", registry.ErrUnavailable, ctx.Err())
 		case errors.Is(err, errRefused):
-			_ = r.link.reachable(ctx, r.closed)
+			_ = r.reachable(ctx, r.ctx.Done())
 		}
 	}
 }
@@ -50,23 +51,23 @@ func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
 // tryOpen makes one attempt. One that took so long that the session would be
 // about to end counts as failed.
 func (r *Registry) tryOpen(ctx context.Context) (*session, error) {
-	server := r.link.server
 	sent := time.Now()
 	var l *life
-	open := &request{kind: kindOpen, ended: r.closed, serve: func() { l = server.begin() }}
-	if _, err := r.link.call(ctx, open); err != nil {
+	open := &request{kind: kindOpen, ended: r.ctx.Done(), serve: func() { l = r.server.begin() }}
+	if _, err := r.call(ctx, open); err != nil {
 		return nil, err
 	}
-	server.mu.Lock()
-	defer server.mu.Unlock()
-	if r.closedLocked() || time.Since(sent) > server.config.SessionTimeout/2 {
-		server.end(l)
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	s := newSession(r, l)
+	if time.Since(sent) > r.server.config.SessionTimeout/2 || !r.sessions.Add(s) {
+		r.server.end(l)
 		return nil, errBroken
 	}
-	s := newSession(r, l, sent)
-	r.sessions[s] = struct{}{}
-	server.clients[s.id] = r
-	s.tasks.Go(s.keepAlive)
+	r.server.clients[l.id] = r
+	deadline, lead := r.server.acknowledged(sent)
+	s.Begin(l.id, deadline, lead)
+	s.Go(s.keepAlive)
 	return s, nil
 }
 
@@ -75,52 +76,28 @@ func (r *Registry) OpenStore(ctx context.Context) (registry.StoreCloser, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	server := r.link.server
-	server.mu.Lock()
-	defer server.mu.Unlock()
-	if r.closedLocked() {
+	s := newSession(r, &life{alive: true, endless: true, watchers: map[*watcher]struct{}{}})
+	if !r.sessions.Add(s) {
 		return nil, fmt.Errorf("memory: open store: %w", registry.ErrClosed)
 	}
-	s := newSession(r, &life{id: "no session", alive: true, endless: true}, time.Now())
-	r.sessions[s] = struct{}{}
 	return tool.One("memory", s), nil
 }
 
 // Close implements registry.Registry. It always returns nil.
 func (r *Registry) Close() error {
-	server := r.link.server
-	server.mu.Lock()
-	first := !r.closedLocked()
-	if first {
-		close(r.closed)
-	}
-	open := make([]*session, 0, len(r.sessions))
-	for s := range r.sessions {
-		open = append(open, s)
-	}
-	server.mu.Unlock()
-	for _, s := range open {
-		_ = s.close(context.Background(), true) // without a service the nodes vanish by expiry
-	}
-	if first && r.release != nil {
+	r.cancel()
+	if r.sessions.Close(r.server.config.SessionTimeout) && r.release != nil { // it waits for nothing: see endAtServer
 		r.release()
 	}
 	return nil
 }
 
-func (r *Registry) isClosed() bool {
-	r.link.server.mu.Lock()
-	defer r.link.server.mu.Unlock()
-	return r.closedLocked()
-}
-
-func (r *Registry) closedLocked() bool {
-	select {
-	case <-r.closed:
-		return true
-	default:
-		return false
-	}
+// forget drops a session that is closed.
+func (r *Registry) forget(s *session) {
+	r.sessions.Remove(s)
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	delete(r.server.clients, s.ID())
 }
 
 // shared are the servers that URLs name.

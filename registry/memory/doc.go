@@ -30,7 +30,7 @@
 // Everything is safe for concurrent use, but for Watcher.Next, which is for one
 // goroutine. A session owns one goroutine for its heartbeats and one for each
 // lock it holds; Close joins them. A watcher owns none and costs memory for its
-// targets and for the nodes that changed since Next. Nothing runs before the
+// targets and the nodes that they show. Nothing runs before the
 // first session is open. Inside a testing/synctest bubble make the server, too,
 // inside it.
 //

@@ -108,106 +108,100 @@ func (s *Server) Restart() {
 	for _, l := range s.inOrder() {
 		s.renew(l)
 	}
-	s.hitClients()
-	s.epoch++
+	s.cut()
 	s.wake()
 }
 
-// Drop breaks all connections of all clients once. What is under way becomes
-// ErrUncertain; sessions and watches go on.
-func (s *Server) Drop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hitClients()
-	s.epoch++
-	s.wake()
+// A side is what faults act on: one client, or a Server for all of its clients. Server.mu
+// guards it.
+type side struct {
+	server *Server
+	faults faults
+	epoch  int // raised when its connections break
+	counts [kinds]int
+	cutOff func() // counts the connections that break
 }
 
-// Refuse breaks all connections and refuses new ones until heal, which is
-// idempotent.
-func (s *Server) Refuse() (heal func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hitClients()
-	s.epoch++
-	return s.inject(&s.faults.refuse, &s.epoch)
+// Drop breaks the connections once: those of all clients, or of this client. What is under
+// way becomes ErrUncertain; sessions and watches go on.
+func (f *side) Drop() {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	f.cut()
+	f.server.wake()
 }
 
-// LoseRequests keeps connections open and swallows all requests until heal,
-// which is idempotent and breaks the connections.
-func (s *Server) LoseRequests() (heal func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inject(&s.faults.loseRequests, &s.epoch)
+// Refuse breaks the connections of all clients, or of this client, and refuses new ones until
+// heal, which is idempotent.
+func (f *side) Refuse() (heal func()) {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	f.cut()
+	return f.inject(&f.faults.refuse)
 }
 
-// LoseAnswers serves what arrives and swallows all answers and watch events
-// until heal, which is idempotent and breaks the connections.
-func (s *Server) LoseAnswers() (heal func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inject(&s.faults.loseAnswers, &s.epoch)
+// LoseRequests keeps connections open and swallows the requests of all clients, or of this
+// client, until heal, which is idempotent and breaks the connections.
+func (f *side) LoseRequests() (heal func()) {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	return f.inject(&f.faults.loseRequests)
 }
 
-// Requests returns how many requests all clients have sent since the server was
-// made or ResetRequests was called.
-func (s *Server) Requests() Counts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return newCounts(s.counts)
+// LoseAnswers serves what arrives and swallows all answers and watch events, to all clients or
+// to this client, until heal, which is idempotent and breaks the connections.
+func (f *side) LoseAnswers() (heal func()) {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	return f.inject(&f.faults.loseAnswers)
 }
 
-// ResetRequests starts the counters of the server, not of its clients, again from 0.
-func (s *Server) ResetRequests() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counts = [kinds]int{}
+// Requests returns how many requests all clients, or this client, have sent since the Server
+// or Registry was made or its ResetRequests was called.
+func (f *side) Requests() Counts {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	n := f.counts
+	return Counts{
+		Get: n[kindGet], Children: n[kindChildren], Sync: n[kindSync], Commit: n[kindCommit],
+		WatchAdd: n[kindWatch], Heartbeat: n[kindHeartbeat], Open: n[kindOpen], Close: n[kindClose],
+	}
 }
 
-// Drop is Server.Drop for this client alone.
-func (r *Registry) Drop() {
-	s := r.link.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.link.hits++
-	r.link.epoch++
-	s.wake()
+// ResetRequests starts these counters again from 0: the Server's, or this client's.
+func (f *side) ResetRequests() {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	f.counts = [kinds]int{}
 }
 
-// Refuse is Server.Refuse for this client alone.
-func (r *Registry) Refuse() (heal func()) {
-	s := r.link.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.link.hits++
-	r.link.epoch++
-	return s.inject(&r.link.faults.refuse, &r.link.epoch)
+// cut breaks the connections. The caller holds mu, as for inject.
+func (f *side) cut() {
+	f.cutOff()
+	f.epoch++
 }
 
-// LoseRequests is Server.LoseRequests for this client alone.
-func (r *Registry) LoseRequests() (heal func()) {
-	s := r.link.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inject(&r.link.faults.loseRequests, &r.link.epoch)
-}
-
-// LoseAnswers is Server.LoseAnswers for this client alone.
-func (r *Registry) LoseAnswers() (heal func()) {
-	s := r.link.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inject(&r.link.faults.loseAnswers, &r.link.epoch)
+// inject begins a fault. Its end breaks connections: what it swallowed never arrives.
+func (f *side) inject(wanted *int) (heal func()) {
+	*wanted++
+	f.server.wake()
+	return sync.OnceFunc(func() {
+		f.server.mu.Lock()
+		defer f.server.mu.Unlock()
+		*wanted--
+		f.epoch++
+		f.server.wake()
+	})
 }
 
 // Delay lets every answer and watch event reach this client d later, until heal, which is
 // idempotent.
 func (r *Registry) Delay(d time.Duration) (heal func()) {
-	s := r.link.server
+	s := r.server
 	add := func(d time.Duration) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r.link.faults.delay += d
+		r.faults.delay += d
 	}
 	add(d)
 	return sync.OnceFunc(func() { add(-d) })
@@ -232,41 +226,9 @@ func (s *Server) Deny(path string) (allow func()) {
 // Hits counts the requests, answers, events and connections of this client that
 // faults have hit.
 func (r *Registry) Hits() int {
-	s := r.link.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return r.link.hits
-}
-
-// Requests returns how many requests this client has sent since it was made or
-// ResetRequests was called.
-func (r *Registry) Requests() Counts {
-	s := r.link.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return newCounts(r.link.counts)
-}
-
-// ResetRequests starts the counters of this client again from 0.
-func (r *Registry) ResetRequests() {
-	s := r.link.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.link.counts = [kinds]int{}
-}
-
-// inject begins a fault. Its end breaks connections: what it swallowed never
-// arrives. The caller holds mu.
-func (s *Server) inject(wanted, epoch *int) (heal func()) {
-	*wanted++
-	s.wake()
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		*wanted--
-		*epoch++
-		s.wake()
-	})
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	return r.hits
 }
 
 // wake makes all who wait look at the faults again.
@@ -281,14 +243,7 @@ func (s *Server) hitClients() {
 	for _, r := range s.clients {
 		if _, twice := seen[r]; !twice {
 			seen[r] = struct{}{}
-			r.link.hits++
+			r.hits++
 		}
-	}
-}
-
-func newCounts(n [kinds]int) Counts {
-	return Counts{
-		Get: n[kindGet], Children: n[kindChildren], Sync: n[kindSync], Commit: n[kindCommit],
-		WatchAdd: n[kindWatch], Heartbeat: n[kindHeartbeat], Open: n[kindOpen], Close: n[kindClose],
 	}
 }

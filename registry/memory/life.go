@@ -7,161 +7,86 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
-// deadlineOf is the deadline that an acknowledged heartbeat of that time gives.
-func (s *session) deadlineOf(sent time.Time) time.Time {
-	timeout := s.server.config.SessionTimeout
-	return sent.Add(timeout - timeout/10)
-}
-
-// lastMoment is when the session gives up: a little before Deadline, so that a
-// timer that is late does not make Done late.
-func (s *session) lastMoment() time.Time {
-	return s.Deadline().Add(-s.server.config.SessionTimeout / 50)
+// acknowledged is the deadline that an acknowledged heartbeat of that time gives, and by how
+// much Done comes before it.
+func (s *Server) acknowledged(sent time.Time) (deadline time.Time, lead time.Duration) {
+	timeout := s.config.SessionTimeout
+	return sent.Add(timeout - timeout/10), timeout / 50
 }
 
 // keepAlive sends heartbeats until the session ends.
 func (s *session) keepAlive() {
 	interval := s.server.config.SessionTimeout / 4
-	next := time.Now().Add(interval)
-	for {
-		last := s.lastMoment()
-		if !s.sleepUntil(earlier(next, last)) {
-			return
-		}
-		now := time.Now()
-		if !now.Before(last) {
-			s.lose(errSilent)
-			return
-		}
-		next = now.Add(interval)
-		switch err := s.beat(now, earlier(next, last)); {
+	for pause := interval; wait.For(s.Context(), pause); {
+		sent := time.Now()
+		switch err := s.beat(sent, interval); {
 		case errors.Is(err, errBroken):
-			next = now
+			pause = 0
 		case errors.Is(err, errRefused):
-			s.awaitService(last)
-			next = now
+			_ = s.link.reachable(s.Context(), s.Done())
+			pause = 0
+		default:
+			pause = time.Until(sent.Add(interval))
 		}
 	}
 }
 
-// beat sends one heartbeat and waits for the answer until giveUp.
-func (s *session) beat(now, giveUp time.Time) error {
-	ctx, cancel := context.WithDeadline(s.ctx, giveUp)
+// beat sends one heartbeat and waits for the answer, no longer than until the next is due.
+func (s *session) beat(now time.Time, interval time.Duration) error {
+	ctx, cancel := context.WithTimeout(s.Context(), interval)
 	defer cancel()
 	alive := false
-	_, err := s.link.call(ctx, &request{kind: kindHeartbeat, ended: s.done, serve: func() {
+	_, err := s.link.call(ctx, &request{kind: kindHeartbeat, ended: s.Done(), serve: func() {
 		if alive = s.life.alive; alive {
 			s.server.renew(s.life)
 		}
 	}})
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+	case alive:
+		s.Extend(s.server.acknowledged(now))
+	default:
+		s.Lose(errExpired)
 	}
-	if !alive {
-		s.lose(errExpired)
-		return nil
-	}
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	s.deadline = s.deadlineOf(now)
-	return nil
+	return err
 }
 
-func (s *session) awaitService(last time.Time) {
-	ctx, cancel := context.WithDeadline(s.ctx, last)
-	defer cancel()
-	_ = s.link.reachable(ctx, s.done)
+func (s *session) Close(ctx context.Context) error {
+	return s.CloseOnce(func() error {
+		defer s.registry.forget(s)
+		return s.endAtServer(ctx)
+	})
 }
 
-func (s *session) sleepUntil(t time.Time) bool {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-s.done:
-		return false
-	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// lose ends the session here. The first cause stays.
-func (s *session) lose(cause error) {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	if s.err != nil {
-		return
-	}
-	s.err = fmt.Errorf("memory: %w: %s: %w", registry.ErrSessionLost, s.id, cause)
-	close(s.done)
-	s.cancel()
-	for w := range s.watchers {
-		w.detach()
-	}
-}
-
-// spawn runs fn on a goroutine that Close joins. The context of fn ends with the
-// session; when it has ended already fn runs in the caller.
-func (s *session) spawn(fn func(ctx context.Context)) {
-	s.server.mu.Lock()
-	ended := s.err != nil
-	if !ended {
-		s.tasks.Go(func() { fn(s.ctx) })
-	}
-	s.server.mu.Unlock()
-	if ended {
-		fn(s.ctx)
-	}
-}
-
-func (s *session) Close(ctx context.Context) error { return s.close(ctx, false) }
-
-func (s *session) close(ctx context.Context, noWait bool) error {
-	s.closing.Do(func() {
-		s.lose(errEnded)
-		s.tasks.Wait()
-		s.closeErr = s.endAtServer(ctx, noWait)
+// endAtServer waits no longer than the session can live without heartbeats, and sends one
+// request that it does not wait for once the registry is closed, or ctx had ended.
+func (s *session) endAtServer(ctx context.Context) error {
+	end := func() { s.server.end(s.life) }
+	if s.life.endless {
 		s.server.mu.Lock()
 		defer s.server.mu.Unlock()
-		delete(s.registry.sessions, s)
-		delete(s.server.clients, s.id)
-	})
-	return s.closeErr
-}
-
-// endAtServer waits no longer than the session can live without heartbeats.
-func (s *session) endAtServer(ctx context.Context, noWait bool) error {
-	if s.life.endless {
+		end()
 		return nil
 	}
-	if ctx.Err() != nil {
-		ctx, noWait = context.WithoutCancel(ctx), true
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.server.config.SessionTimeout)
+	once, reg := ctx.Err() != nil, s.registry
+	ctx, cancel := lifetime.Farewell(ctx, s.server.config.SessionTimeout)
 	defer cancel()
 	for {
-		noWait = noWait || s.registry.isClosed()
-		_, err := s.link.call(ctx, &request{
-			kind: kindClose, noWait: noWait, ended: s.registry.closed,
-			serve: func() { s.server.end(s.life) },
-		})
+		noWait := once || reg.ctx.Err() != nil
+		_, err := s.link.call(ctx, &request{kind: kindClose, noWait: noWait, ended: reg.ctx.Done(), serve: end})
 		if err == nil {
 			return nil
 		}
 		if noWait || ctx.Err() != nil {
 			return fmt.Errorf("memory: close session %s: %w: its ephemeral nodes vanish when it expires: %w",
-				s.id, registry.ErrUnavailable, err)
+				s.ID(), registry.ErrUnavailable, err)
 		}
 		if errors.Is(err, errRefused) {
-			_ = s.link.reachable(ctx, s.registry.closed)
+			_ = s.link.reachable(ctx, reg.ctx.Done())
 		}
 	}
 }

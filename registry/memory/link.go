@@ -29,11 +29,9 @@ const (
 
 // A link is one client's way to the server. Server.mu guards it.
 type link struct {
-	server *Server
-	faults faults
-	epoch  int // raised when this client's connections break
-	hits   int
-	counts [kinds]int
+	side
+
+	hits int
 }
 
 // A request is on its way to the server or back.

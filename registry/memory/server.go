@@ -1,7 +1,7 @@
 package memory
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/settings"
 )
 
 // defaultTimeout is the default of Config.SessionTimeout.
@@ -34,14 +35,12 @@ type Server struct {
 	lives     map[string]*life     // sessions that have not ended here
 	clients   map[string]*Registry // by session, until the client closes it
 	targets   targets
-	opened    int // sessions so far
-	faults    faults
-	epoch     int           // raised when all connections break
+	opened    int           // sessions so far
 	changed   chan struct{} // closed, and made again, when a fault begins or ends
 	paused    map[*pause]struct{}
 	queue     []*request // arrived while paused
-	counts    [kinds]int
 	intercept func(sessionID string, ops []registry.Op) Fate
+	side
 }
 
 // A life is a session as the server sees it.
@@ -53,6 +52,8 @@ type life struct {
 	expires time.Time
 	timer   *time.Timer
 	nodes   map[string]struct{} // paths of its ephemeral nodes
+
+	watchers map[*watcher]struct{}
 }
 
 // NewServer returns a server with an empty tree.
@@ -60,11 +61,8 @@ func NewServer(c Config) *Server {
 	if c.SessionTimeout <= 0 {
 		c.SessionTimeout = defaultTimeout
 	}
-	portable := registry.PortableLimits()
-	c.Limits.MaxOps = cmp.Or(c.Limits.MaxOps, portable.MaxOps)
-	c.Limits.MaxBytes = cmp.Or(c.Limits.MaxBytes, portable.MaxBytes)
-	c.Limits.MaxValue = cmp.Or(c.Limits.MaxValue, portable.MaxValue)
-	return &Server{
+	c.Limits = settings.FillLimits(c.Limits, registry.PortableLimits())
+	s := &Server{
 		config:  c,
 		tree:    newTree(),
 		lives:   map[string]*life{},
@@ -73,6 +71,8 @@ func NewServer(c Config) *Server {
 		changed: make(chan struct{}),
 		paused:  map[*pause]struct{}{},
 	}
+	s.side = side{server: s, cutOff: s.hitClients}
+	return s
 }
 
 // Registry returns a new client of the server. The caller closes it. It panics
@@ -82,12 +82,10 @@ func (s *Server) Registry(namespace string) *Registry {
 	if err := validNamespace(namespace); err != nil {
 		panic("memory: " + err.Error())
 	}
-	return &Registry{
-		namespace: namespace,
-		link:      &link{server: s},
-		sessions:  map[*session]struct{}{},
-		closed:    make(chan struct{}),
-	}
+	r := &Registry{link: &link{}, namespace: namespace}
+	r.side = side{server: s, cutOff: func() { r.hits++ }}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
 }
 
 // Client returns the registry that opened a session, or nil when there is no
@@ -121,6 +119,7 @@ func (s *Server) Dump() string {
 func (s *Server) begin() *life {
 	s.opened++
 	l := &life{id: "session-" + strconv.Itoa(s.opened), number: s.opened, alive: true, nodes: map[string]struct{}{}}
+	l.watchers = map[*watcher]struct{}{}
 	l.expires = time.Now().Add(s.config.SessionTimeout)
 	l.timer = time.AfterFunc(s.config.SessionTimeout, func() {
 		s.mu.Lock()
@@ -150,12 +149,18 @@ func (s *Server) expireIfDue(l *life) {
 	}
 }
 
-// end makes l's ephemeral nodes vanish in one revision.
+// end makes l's ephemeral nodes vanish in one revision, and its watches.
 func (s *Server) end(l *life) {
 	if !l.alive {
 		return
 	}
 	l.alive = false
+	for w := range l.watchers {
+		w.detach()
+	}
+	if l.endless {
+		return
+	}
 	l.timer.Stop()
 	delete(s.lives, l.id)
 	s.targets.notify(s.tree.removeOwned(l))

@@ -6,71 +6,34 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/latch"
-)
-
-var (
-	errSilent = errors.New("no heartbeat was acknowledged in time")
-	errEnded  = errors.New("closed by its owner")
 )
 
 // A session is one life, as its client sees it.
 type session struct {
+	*lifetime.Lifetime
+
 	registry *Registry
 	link     *link
 	server   *Server
 	life     *life
-	id       string
-	ctx      context.Context // ends with the session
-	cancel   context.CancelFunc
-	done     chan struct{}
-	tasks    sync.WaitGroup
-	closing  sync.Once
-	closeErr error
-
-	// guarded by server.mu
-	err      error
-	deadline time.Time
-	watchers map[*watcher]struct{}
 }
 
 var _ registry.Session = (*session)(nil)
 
-func newSession(r *Registry, l *life, sent time.Time) *session {
-	s := &session{
-		registry: r, link: r.link, server: r.link.server, life: l, id: l.id,
-		done: make(chan struct{}), watchers: map[*watcher]struct{}{},
-	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.deadline = s.deadlineOf(sent)
-	return s
+func newSession(r *Registry, l *life) *session {
+	return &session{Lifetime: lifetime.New("memory"), registry: r, link: r.link, server: r.server, life: l}
 }
 
-func (s *session) ID() string              { return s.id }
-func (s *session) Done() <-chan struct{}   { return s.done }
 func (s *session) Limits() registry.Limits { return s.server.config.Limits }
 
-func (s *session) Deadline() time.Time {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	return s.deadline
-}
-
-func (s *session) Err() error {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	return s.err
-}
-
 func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	for _, path := range paths {
-		if err := registry.ValidatePath(path); err != nil {
-			return nil, err
-		}
+	if err := s.AliveFor(ctx, "get", paths...); err != nil {
+		return nil, err
 	}
 	paths = slices.Clone(paths)
 	return read(ctx, s, kindGet, func() ([]registry.Node, error) {
@@ -86,7 +49,7 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 }
 
 func (s *session) Children(ctx context.Context, path string) ([]string, error) {
-	if err := registry.ValidatePath(path); err != nil {
+	if err := s.AliveFor(ctx, "children", path); err != nil {
 		return nil, err
 	}
 	return read(ctx, s, kindChildren, func() ([]string, error) {
@@ -109,12 +72,9 @@ func (s *session) Sync(ctx context.Context) error {
 // read asks until it has the answer of a server that knows the session, or ctx ends.
 func read[T any](ctx context.Context, s *session, k kind, get func() (T, error)) (T, error) {
 	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
 	for {
 		answer, failure := none, error(nil) // of this attempt; one given up may be served later
-		_, err := s.link.call(ctx, &request{kind: k, ended: s.done, serve: func() {
+		_, err := s.link.call(ctx, &request{kind: k, ended: s.Done(), serve: func() {
 			if failure = errExpired; s.life.alive {
 				answer, failure = get()
 			}
@@ -123,7 +83,7 @@ func read[T any](ctx context.Context, s *session, k kind, get func() (T, error))
 			return answer, failure
 		}
 		if err == nil {
-			s.lose(errExpired)
+			s.Lose(errExpired)
 		}
 		switch {
 		case s.Err() != nil:
@@ -131,32 +91,29 @@ func read[T any](ctx context.Context, s *session, k kind, get func() (T, error))
 		case ctx.Err() != nil:
 			return none, fmt.Errorf("memory: %w: %w", registry.ErrUnavailable, ctx.Err())
 		case errors.Is(err, errRefused):
-			_ = s.link.reachable(ctx, s.done)
+			_ = s.link.reachable(ctx, s.Done())
 		}
 	}
 }
 
 func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
-	if err := s.Limits().Validate(ops); err != nil {
-		return 0, err
-	}
-	if err := cmp.Or(s.Err(), ctx.Err()); err != nil {
+	if err := cmp.Or(s.Limits().Validate(ops), s.Alive(ctx)); err != nil {
 		return 0, err
 	}
 	c := &commit{session: s, ops: cloneOps(ops)}
-	fate := s.server.fateOf(s.id, c.ops)
+	fate := s.server.fateOf(s.ID(), c.ops)
 	if fate == Refused {
 		s.hit()
 		return 0, fmt.Errorf("memory: commit: %w: refused by the server", registry.ErrUnavailable)
 	}
-	sent, err := s.link.call(ctx, &request{kind: kindCommit, ended: s.done, serve: c.under(fate)})
+	sent, err := s.link.call(ctx, &request{kind: kindCommit, ended: s.Done(), serve: c.under(fate)})
 	if err == nil && fate != Deliver {
 		s.hit()
 		err = errBroken
 	}
 	switch {
 	case err == nil && errors.Is(c.err, errExpired):
-		s.lose(errExpired)
+		s.Lose(errExpired)
 		return 0, s.Err()
 	case err == nil:
 		return c.revision, c.err
@@ -199,7 +156,7 @@ type commit struct {
 func (c *commit) apply() {
 	s := c.session
 	ephemeral := func(op registry.Op) bool { return op.Kind == registry.OpCreateEphemeral }
-	if s.err != nil && slices.ContainsFunc(c.ops, ephemeral) {
+	if s.Err() != nil && slices.ContainsFunc(c.ops, ephemeral) {
 		c.err = errExpired
 		return
 	}
@@ -226,9 +183,9 @@ func cloneOps(ops []registry.Op) []registry.Op {
 }
 
 func (s *session) Lock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, s, dir, value, false, s.spawn)
+	return latch.Acquire(ctx, s, dir, value, false, s.Spawn)
 }
 
 func (s *session) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, s, dir, value, true, s.spawn)
+	return latch.Acquire(ctx, s, dir, value, true, s.Spawn)
 }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -37,9 +38,6 @@ type change struct {
 	node *node
 	old  node // OpSet: the state before
 }
-
-// existed reports whether the node was there before the change.
-func (c change) existed() bool { return c.kind == registry.OpSet || c.kind == registry.OpDelete }
 
 func (t *tree) read(path string, reader *life) registry.Node {
 	n, ok := t.nodes[path]
@@ -126,8 +124,7 @@ func (t *tree) apply(l *life, op registry.Op) (change, error) {
 }
 
 func (t *tree) create(l *life, op registry.Op, exists bool) (change, error) {
-	dir, _ := split(op.Path)
-	parent, ok := t.nodes[dir]
+	parent, ok := t.nodes[path.Dir(op.Path)]
 	switch {
 	case exists:
 		return change{}, registry.ErrExists
@@ -156,12 +153,11 @@ func (t *tree) undo(c change) {
 }
 
 func (t *tree) attach(n *node) {
-	dir, name := split(n.path)
-	parent := t.nodes[dir]
+	parent := t.nodes[path.Dir(n.path)]
 	if parent.children == nil {
 		parent.children = make(map[string]*node)
 	}
-	parent.children[name], parent.sorted = n, nil
+	parent.children[path.Base(n.path)], parent.sorted = n, nil
 	t.nodes[n.path] = n
 	if n.owner != nil {
 		n.owner.nodes[n.path] = struct{}{}
@@ -169,9 +165,8 @@ func (t *tree) attach(n *node) {
 }
 
 func (t *tree) detach(n *node) {
-	dir, name := split(n.path)
-	parent := t.nodes[dir]
-	delete(parent.children, name)
+	parent := t.nodes[path.Dir(n.path)]
+	delete(parent.children, path.Base(n.path))
 	parent.sorted = nil
 	delete(t.nodes, n.path)
 	if n.owner != nil {
@@ -191,20 +186,4 @@ func (t *tree) removeOwned(l *life) []change {
 		t.revision++
 	}
 	return gone
-}
-
-// split cuts a path other than the root into its parent and its name.
-func split(path string) (dir, name string) {
-	i := strings.LastIndexByte(path, '/')
-	if i == 0 {
-		return "/", path[1:]
-	}
-	return path[:i], path[i+1:]
-}
-
-func join(dir, name string) string {
-	if dir == "/" {
-		return dir + name
-	}
-	return dir + "/" + name
 }

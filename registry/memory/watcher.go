@@ -3,141 +3,68 @@ package memory
 import (
 	"context"
 	"fmt"
-	"time"
+	"path"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
+	"github.com/elasticron/elasticron/registry/internal/pending"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
-// A targetKey is what can be watched.
-type targetKey struct {
-	path  string
-	scope registry.Scope
-}
+var errDenied = fmt.Errorf("memory: %w", registry.ErrDenied)
 
 // targets finds who watches a node. Server.mu guards it, and all of watchers.
-type targets map[targetKey][]*target
+type targets map[pending.Key][]*target
 
 // A target is one target of one watcher.
 type target struct {
-	targetKey
-	watcher *watcher
-	index   int                 // in targets
-	initial bool                // its present state is not delivered yet
-	removed bool                // its entries in the queue are void
-	queued  map[string]struct{} // nodes with an entry in the queue
-}
+	pending.Target
 
-// An entry says that something of a target is to be delivered. What is read
-// when it is: that is how changes coalesce.
-type entry struct {
-	target  *target
-	path    string // "" is the initial state
-	existed bool   // when it was delivered last
+	watcher *watcher
+	index   int  // in targets
+	asked   bool // the server was, for its present state
+	removed bool
 }
 
 type watcher struct {
-	session *session
-	wake    chan struct{} // has a token when the queue grew
-	closed  chan struct{}
+	*pending.Consumer[*target]
 
-	targets map[targetKey]*target
-	queue   []entry
-	void    int // entries of removed targets, at most
+	session *session
+	ctx     context.Context // ends with the session and with Close
+	cancel  context.CancelFunc
+	unasked []*target
 }
 
 func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	if s.err != nil {
-		return nil, s.err
-	}
-	if err := ctx.Err(); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
-	w := &watcher{
-		session: s, wake: make(chan struct{}, 1), closed: make(chan struct{}),
-		targets: map[targetKey]*target{},
-	}
-	s.watchers[w] = struct{}{}
+	w := &watcher{session: s}
+	w.Consumer = pending.NewConsumer("memory", s, &s.server.mu, pending.Hooks[*target]{
+		New:   func(t pending.Target) *target { return &target{Target: t, watcher: w} },
+		Start: w.start, Stop: s.server.targets.remove, Ready: w.ready,
+	})
+	w.ctx, w.cancel = context.WithCancel(s.Context())
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.life.watchers[w] = struct{}{}
 	return w, nil
 }
 
-func (w *watcher) Add(path string, scope registry.Scope) error {
-	if err := registry.ValidatePath(path); err != nil {
-		return err
-	}
-	if scope != registry.Self && scope != registry.Children {
-		return fmt.Errorf("%w: unknown scope %d", registry.ErrInvalid, scope)
-	}
-	w.session.server.mu.Lock()
-	defer w.session.server.mu.Unlock()
-	if err := w.failure(); err != nil {
-		return err
-	}
-	key := targetKey{path, scope}
-	if _, twice := w.targets[key]; twice {
-		return nil
-	}
-	t := &target{targetKey: key, watcher: w, initial: true}
-	w.targets[key] = t
-	w.session.server.targets.add(t)
+// start asks for the target's state as soon as the server can be reached. The caller holds mu,
+// as for all that follows but Next and Close.
+func (w *watcher) start(t *target) {
+	w.unasked = append(w.unasked, t)
 	w.session.link.count(kindWatch)
-	w.push(entry{target: t})
-	return nil
-}
-
-func (w *watcher) Remove(path string, scope registry.Scope) {
-	w.session.server.mu.Lock()
-	defer w.session.server.mu.Unlock()
-	t, ok := w.targets[targetKey{path, scope}]
-	if !ok {
-		return
-	}
-	w.remove(t)
-}
-
-// remove ends a target; what it has in the queue becomes void.
-func (w *watcher) remove(t *target) {
-	delete(w.targets, t.targetKey)
-	w.session.server.targets.remove(t)
-	t.removed = true
-	w.void += len(t.queued)
-	if t.initial {
-		w.void++
-	}
-	if w.void > len(w.queue)/2 {
-		w.compact()
-	}
-}
-
-// compact drops the entries of removed targets.
-func (w *watcher) compact() {
-	var live []entry
-	for _, e := range w.queue {
-		if !e.target.removed {
-			live = append(live, e)
-		}
-	}
-	w.queue, w.void = live, 0
+	w.ready()
 }
 
 func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
-	for {
-		events, changed, err := w.take(ctx)
-		if err == nil && len(events) > 0 {
-			w.comeLate(ctx)
-		}
-		if err != nil || len(events) > 0 {
-			return events, err
-		}
-		select {
-		case <-w.wake:
-		case <-changed:
-		case <-w.closed:
-		case <-w.session.done:
-		case <-ctx.Done():
-		}
+	events, err := w.Consumer.Next(ctx)
+	if err == nil {
+		w.comeLate(ctx)
 	}
+	return events, err
 }
 
 // comeLate holds events back for as long as a fault says.
@@ -149,192 +76,122 @@ func (w *watcher) comeLate(ctx context.Context) {
 		link.hits++
 	}
 	link.server.mu.Unlock()
-	if late == 0 {
-		return
-	}
-	timer := time.NewTimer(late)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.closed:
-	case <-w.session.done:
-	case <-ctx.Done():
+	if late > 0 {
+		ctx, release := lifetime.Both(ctx, w.ctx)
+		defer release()
+		wait.For(ctx, late)
 	}
 }
 
 func (w *watcher) Close() error {
+	w.cancel()
 	w.session.server.mu.Lock()
-	defer w.session.server.mu.Unlock()
-	select {
-	case <-w.closed:
-	default:
-		close(w.closed)
-		w.detach()
-	}
-	return nil
+	delete(w.session.life.watchers, w)
+	w.session.server.mu.Unlock()
+	return w.Consumer.Close()
 }
 
-// detach frees everything. The caller holds mu, as for all that follows.
+// detach frees what the server holds.
 func (w *watcher) detach() {
-	for _, t := range w.targets {
+	for _, t := range w.Targets {
 		w.session.server.targets.remove(t)
 	}
-	clear(w.targets)
-	w.queue = nil
-	delete(w.session.watchers, w)
+	clear(w.Targets)
+	w.unasked = nil
 }
 
-func (w *watcher) failure() error {
-	select {
-	case <-w.closed:
-		return fmt.Errorf("memory: watcher: %w", registry.ErrClosed)
-	default:
-		return w.session.err
-	}
-}
-
-// take returns the events that can reach the client now, and the channel that
-// tells when more might because a fault has ended.
-func (w *watcher) take(ctx context.Context) ([]registry.Event, <-chan struct{}, error) {
-	s := w.session.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := w.failure(); err != nil {
-		return nil, nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	link := w.session.link
+// ready reports whether events can reach the client now, and the channel that tells when
+// that may have changed because a fault has begun or ended.
+func (w *watcher) ready() (ok bool, changed <-chan struct{}) {
+	link, s := w.session.link, w.session.server
 	if link.refuses() || link.losesAnswers() || len(s.paused) > 0 {
-		return nil, s.changed, nil
+		return false, s.changed
 	}
-	if len(s.tree.denied) > 0 {
-		if err := w.dropDenied(); err != nil {
-			return nil, nil, err
+	if w.session.life.alive && !link.losesRequests() {
+		asked := w.unasked
+		w.unasked = nil
+		for _, t := range asked {
+			w.ask(t)
 		}
 	}
-	var events []registry.Event
-	var later []entry
-	for _, e := range w.queue {
-		switch {
-		case e.target.removed:
-		case e.path == "" && link.losesRequests():
-			later = append(later, e)
-		case e.path == "":
-			events = w.present(events, e.target)
-		default:
-			events = w.change(events, e)
-		}
-	}
-	w.queue, w.void = later, 0
-	return events, s.changed, nil
+	return true, s.changed
 }
 
-// dropDenied removes one target that is refused and has something to deliver.
-func (w *watcher) dropDenied() error {
-	for _, e := range w.queue {
-		if t := e.target; !t.removed && w.session.server.tree.refuses(t.path) {
-			w.remove(t)
-			w.push(entry{target: t}) // void; it lets the next call look again
-			w.void++
-			return fmt.Errorf("memory: watch %s: %w", t.path, registry.ErrDenied)
-		}
-	}
-	return nil
-}
-
-// present appends the present state of t and Synced.
-func (w *watcher) present(events []registry.Event, t *target) []registry.Event {
-	t.initial = false
+// ask has the server tell the present state of a target, and what changes from now on.
+func (w *watcher) ask(t *target) {
 	tree := &w.session.server.tree
-	if t.scope == registry.Self {
-		events = append(events, w.event(t, t.path))
-	} else if names, ok := tree.list(t.path); ok {
+	switch {
+	case t.removed:
+		return
+	case tree.refuses(t.Path):
+		w.Refuse(t, errDenied)
+		return
+	case t.Scope == registry.Self:
+		w.put(t, t.Path)
+	default:
+		names, _ := tree.list(t.Path)
 		for _, name := range names {
-			events = append(events, w.event(t, join(t.path, name)))
+			w.put(t, path.Join(t.Path, name))
 		}
 	}
-	return append(events, registry.Event{Path: t.path, Scope: t.scope, Synced: true})
+	t.asked = true
+	w.session.server.targets.add(t)
+	w.Synced(&t.Target)
+	w.Announce()
 }
 
-// change appends the state of e's node, unless it came and went unseen.
-func (w *watcher) change(events []registry.Event, e entry) []registry.Event {
-	delete(e.target.queued, e.path)
-	if len(e.target.queued) == 0 {
-		e.target.queued = nil
-	}
-	ev := w.event(e.target, e.path)
-	if !ev.Node.Exists() && !e.existed {
-		return events
-	}
-	return append(events, ev)
+func (w *watcher) put(t *target, path string) {
+	w.Put(&t.Target, w.session.server.tree.read(path, w.session.life))
 }
 
-func (w *watcher) event(t *target, path string) registry.Event {
-	return registry.Event{Path: t.path, Scope: t.scope, Node: w.session.server.tree.read(path, w.session.life)}
-}
-
-func (w *watcher) push(e entry) {
-	w.queue = append(w.queue, e)
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (t *target) changed(path string, existed bool) {
-	link := t.watcher.session.link
-	if link.losesAnswers() {
+func (t *target) changed(path string) {
+	if link := t.watcher.session.link; link.losesAnswers() {
 		link.hits++
 	}
-	if _, twice := t.queued[path]; twice || t.initial {
-		return
-	}
-	if t.queued == nil {
-		t.queued = make(map[string]struct{}, 1)
-	}
-	t.queued[path] = struct{}{}
-	t.watcher.push(entry{target: t, path: path, existed: existed})
+	t.watcher.put(t, path)
+	t.watcher.Announce()
 }
 
-// recheck lets the watchers of what is refused now find out.
+// recheck has the watchers of what is refused now find out.
 func (ts targets) recheck(refused func(path string) bool) {
 	for key, same := range ts {
-		if refused(key.path) {
-			for _, t := range same {
-				t.changed(key.path, true)
+		if refused(key.Path) {
+			for len(same) > 0 {
+				same[0].watcher.Refuse(same[0], errDenied)
+				same = ts[key]
 			}
 		}
 	}
 }
 
 func (ts targets) add(t *target) {
-	t.index = len(ts[t.targetKey])
-	ts[t.targetKey] = append(ts[t.targetKey], t)
+	t.index = len(ts[t.Key])
+	ts[t.Key] = append(ts[t.Key], t)
 }
 
 func (ts targets) remove(t *target) {
-	same := ts[t.targetKey]
+	t.removed = true
+	if !t.asked {
+		return
+	}
+	same := ts[t.Key]
 	last := len(same) - 1
 	same[t.index] = same[last]
 	same[t.index].index = t.index
 	same[last] = nil
-	if ts[t.targetKey] = same[:last]; last == 0 {
-		delete(ts, t.targetKey)
+	if ts[t.Key] = same[:last]; last == 0 {
+		delete(ts, t.Key)
 	}
 }
 
 // notify tells who watches the changed nodes, in their order.
 func (ts targets) notify(changes []change) {
 	for _, c := range changes {
-		path := c.node.path
-		for _, t := range ts[targetKey{path, registry.Self}] {
-			t.changed(path, c.existed())
+		for _, t := range ts[pending.Key{Path: c.node.path, Scope: registry.Self}] {
+			t.changed(c.node.path)
 		}
-		dir, _ := split(path)
-		for _, t := range ts[targetKey{dir, registry.Children}] {
-			t.changed(path, c.existed())
+		for _, t := range ts[pending.Key{Path: path.Dir(c.node.path), Scope: registry.Children}] {
+			t.changed(c.node.path)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // A Bell is a Store whose service tells what happens in it. New finds out by
@@ -57,10 +58,7 @@ func (c *client) listen(bell Bell) {
 		_ = bell.Listen(ctx, c.heard) // what is not heard, heartbeats see
 		c.ear.begin(nil)
 		cancel()
-		select {
-		case <-time.After(maxPause):
-		case <-c.ctx.Done():
-		}
+		wait.For(c.ctx, maxPause)
 	}
 }
 
@@ -69,12 +67,12 @@ func (c *client) heard(step Step) {
 	switch {
 	case c.ear.hears(step.Revision): // wake has done it
 	case step.Unknown:
-		for _, s := range c.open() {
+		for _, s := range c.sessions.All() {
 			s.wakeAll()
 		}
 	default:
 		touched := targets(slices.Values(step.Paths))
-		for _, s := range c.open() {
+		for _, s := range c.sessions.All() {
 			for _, w := range s.audience() {
 				w.recheck(touched...)
 			}

@@ -3,10 +3,10 @@ package polled
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/settings"
 )
 
 const (
@@ -18,8 +18,6 @@ const (
 	longestPoll = 500 * time.Millisecond
 	// defaultInFlight is Config.MaxInFlight where it is zero.
 	defaultInFlight = 16
-	// reserved is the namespace below which Elasticron keeps its own state.
-	reserved = "elasticron"
 	// pollsInTimeout: some heartbeats in a row may be lost, and the session lives.
 	pollsInTimeout = 4
 )
@@ -59,13 +57,11 @@ func (c Config) Validate() error {
 	c = c.withDefaults()
 	least := registry.PortableLimits()
 	var problem string
-	switch {
+	switch namespace := settings.Namespace(c.Namespace, "shop or team/shop"); {
 	case c.Name == "":
 		problem = "Name is empty: give the adapter's, as \"sqlite\""
-	case c.Namespace == "" || registry.ValidatePath("/"+c.Namespace) != nil:
-		problem = fmt.Sprintf("Namespace is %q: want a path without slashes at its ends, as \"shop\" or \"team/shop\"", c.Namespace)
-	case c.Namespace == reserved || strings.HasPrefix(c.Namespace, reserved+"/"):
-		problem = fmt.Sprintf("Namespace is %q, which is reserved for Elasticron's own state: choose another name", c.Namespace)
+	case namespace != nil:
+		problem = fmt.Sprintf("Namespace: %v", namespace)
 	case c.SessionTimeout < shortestTimeout:
 		problem = fmt.Sprintf("SessionTimeout is %v: want at least %v, or 0 for %v", c.SessionTimeout, shortestTimeout, defaultTimeout)
 	case c.Poll < 0 || c.Poll > c.SessionTimeout/pollsInTimeout:

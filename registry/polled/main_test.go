@@ -14,7 +14,7 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/polled"
-	"github.com/elasticron/elasticron/registry/polled/internal/ram"
+	"github.com/elasticron/elasticron/registry/polled/polledtest/ram"
 )
 
 const (

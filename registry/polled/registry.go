@@ -1,17 +1,18 @@
 package polled
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/internal/tool"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // A client is a registry on a Store.
@@ -26,8 +27,7 @@ type client struct {
 	ear    ear
 	tasks  sync.WaitGroup // follows a Bell
 
-	mu       sync.Mutex
-	sessions map[*session]struct{} // not closed yet
+	sessions lifetime.Open[*session]
 }
 
 var _ registry.Registry = (*client)(nil)
@@ -39,7 +39,7 @@ func New(store Store, cfg Config) (registry.Registry, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	c := &client{Config: cfg.withDefaults(), store: store, sessions: map[*session]struct{}{}}
+	c := &client{Config: cfg.withDefaults(), store: store}
 	c.turns = make(chan struct{}, c.MaxInFlight)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.closed = sync.OnceValue(c.close)
@@ -56,8 +56,8 @@ func (c *client) Namespace() string { return c.Config.Namespace }
 func (c *client) Warnings() []string { return slices.Clone(c.Config.Warnings) }
 
 func (c *client) Open(ctx context.Context) (registry.Session, error) {
-	ctx, cancel := both(ctx, c.ctx)
-	defer cancel()
+	ctx, release := lifetime.Both(ctx, c.ctx)
+	defer release()
 	var s *session
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		s, err = c.begin(ctx)
@@ -75,17 +75,17 @@ func (c *client) Open(ctx context.Context) (registry.Session, error) {
 // begin makes one attempt, with an ID of its own: a session whose answer was lost
 // has nobody who raises its counter, and expires.
 func (c *client) begin(ctx context.Context) (*session, error) {
-	s, sent := newSession(c), time.Now()
-	err := c.store.Begin(ctx, s.id, c.SessionTimeout)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := cmp.Or(err, c.ctx.Err()); err != nil { // after its end Close does not see a session
-		s.end(err)
+	id, sent := rand.Text(), time.Now()
+	if err := c.store.Begin(ctx, id, c.SessionTimeout); err != nil {
 		return nil, err
 	}
-	c.sessions[s] = struct{}{}
-	s.acknowledged(sent)
-	s.spawn(s.keepAlive)
+	s := newSession(c)
+	if !c.sessions.Add(s) {
+		return nil, registry.ErrClosed
+	}
+	deadline, lead := c.acknowledged(sent)
+	s.Begin(id, deadline, lead)
+	s.Go(func() { s.keepAlive(s.Context()) })
 	return s, nil
 }
 
@@ -94,47 +94,22 @@ func (c *client) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
+	s := newSession(c) // its ID is NoSession
+	if !c.sessions.Add(s) {
 		return nil, c.wrap("open store", registry.ErrClosed)
 	}
-	s := newSession(c)
-	s.id = NoSession
-	c.sessions[s] = struct{}{}
-	s.spawn(s.lookAround)
+	s.Go(func() { s.lookAround(s.Context()) })
 	return tool.One(c.Name, s), nil
 }
 
 func (c *client) Close() error { return c.closed() }
 
 func (c *client) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), c.SessionTimeout/10)
-	defer cancel()
-	var closing sync.WaitGroup
-	c.mu.Lock()
 	c.cancel()
-	for s := range c.sessions {
-		closing.Go(func() { _ = s.Close(ctx) }) // what cannot be told expires
-	}
-	c.mu.Unlock()
-	closing.Wait()
+	c.sessions.Close(c.SessionTimeout / 10)
 	part(c)
 	c.tasks.Wait()
 	return c.store.Close()
-}
-
-// open returns the sessions that are not closed yet.
-func (c *client) open() []*session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.sessions))
-}
-
-func (c *client) forget(s *session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.sessions, s)
 }
 
 // wrap names the adapter and what it did.
@@ -165,25 +140,16 @@ func (c *client) retry(ctx context.Context, ask func(context.Context) error) err
 
 // repeat is retry for who bounds attempts by himself. Who is refused is refused again.
 func (c *client) repeat(ctx context.Context, ask func(context.Context) error) error {
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
+	for n := 0; ; n++ {
 		err := ask(ctx)
 		if err == nil || errors.Is(err, registry.ErrDenied) || errors.Is(err, registry.ErrInvalid) {
 			return err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !wait.For(ctx, wait.Growing(n, minPause, maxPause)) {
 			if !errors.Is(err, ctx.Err()) {
 				err = fmt.Errorf("%w: %w", ctx.Err(), err)
 			}
 			return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
 		}
 	}
-}
-
-// both returns a context that ends with the first of two.
-func both(ctx, other context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(other, cancel)
-	return ctx, func() { stop(); cancel() }
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/polled"
-	"github.com/elasticron/elasticron/registry/polled/internal/ram"
+	"github.com/elasticron/elasticron/registry/polled/polledtest/ram"
 )
 
 // What is wrong is one line that names the field and the fix, and the store is
@@ -19,9 +19,9 @@ func TestABadConfigIsRefused(t *testing.T) {
 	require.NoError(t, good.Validate())
 	for says, spoil := range map[string]func(*polled.Config){
 		"polled: invalid request: polled.Config.Name is empty: give the adapter's, as \"sqlite\"":                        func(c *polled.Config) { c.Name = "" },
-		"ram: invalid request: polled.Config.Namespace is \"\": want a path without slashes at its ends":                 func(c *polled.Config) { c.Namespace = "" },
-		"ram: invalid request: polled.Config.Namespace is \"elasticron/a\", which is reserved":                           func(c *polled.Config) { c.Namespace = "elasticron/a" },
-		"ram: invalid request: polled.Config.Namespace is \"shop/\": want":                                               func(c *polled.Config) { c.Namespace = "shop/" },
+		"ram: invalid request: polled.Config.Namespace: no namespace; name one, for example shop or team/shop":           func(c *polled.Config) { c.Namespace = "" },
+		"ram: invalid request: polled.Config.Namespace: namespace \"elasticron/a\" is reserved":                          func(c *polled.Config) { c.Namespace = "elasticron/a" },
+		"ram: invalid request: polled.Config.Namespace: namespace \"shop/\" cannot be a path":                            func(c *polled.Config) { c.Namespace = "shop/" },
 		"ram: invalid request: polled.Config.SessionTimeout is -1s: want at least 100ms, or 0 for 10s":                   func(c *polled.Config) { c.SessionTimeout = -time.Second },
 		"ram: invalid request: polled.Config.SessionTimeout is 10ms: want at least 100ms":                                func(c *polled.Config) { c.SessionTimeout = 10 * time.Millisecond },
 		"ram: invalid request: polled.Config.Poll is 501ms: want at most a quarter of SessionTimeout, 500ms, or 0":       func(c *polled.Config) { c.Poll = 501 * time.Millisecond },

@@ -2,82 +2,42 @@ package polled
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/latch"
 )
 
-var (
-	errSilent  = errors.New("no heartbeat was answered in time")
-	errExpired = errors.New("it was ended at the store")
-	errEnded   = errors.New("closed by its owner")
-)
+var errExpired = errors.New("it was ended at the store")
 
-// A session is one life: a row in the store, and here a context whose end is Done
-// and whose cause is Err.
+// A session is one life: a row in the store, by its ID.
 type session struct {
-	client   *client
-	id       string
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	tasks    sync.WaitGroup
-	closing  sync.Once
-	closeErr error
+	*lifetime.Lifetime
+
+	client *client
 
 	mu       sync.Mutex
-	deadline time.Time
-	silence  *time.Timer // ends the session shortly before deadline
 	watchers map[*watcher]struct{}
 }
 
 var _ registry.Session = (*session)(nil)
 
 func newSession(c *client) *session {
-	s := &session{client: c, id: rand.Text(), watchers: map[*watcher]struct{}{}}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	return s
+	return &session{Lifetime: lifetime.New(c.Name), client: c, watchers: map[*watcher]struct{}{}}
 }
 
-func (s *session) ID() string              { return s.id }
-func (s *session) Done() <-chan struct{}   { return s.ctx.Done() }
-func (s *session) Err() error              { return context.Cause(s.ctx) }
 func (s *session) Limits() registry.Limits { return s.client.Limits }
 
-func (s *session) Deadline() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.deadline
-}
-
-// end ends the session here. The first cause stays.
-func (s *session) end(cause error) {
-	s.cancel(s.client.wrap("session "+s.id, fmt.Errorf("%w: %w", registry.ErrSessionLost, cause)))
-}
-
-// acknowledged moves Deadline. Others saw what was sent then later than it was
-// sent, and wait a whole timeout from there. Done does not depend on the requests
-// that follow: the timer runs whatever becomes of them.
-func (s *session) acknowledged(sent time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		return
-	}
-	timeout := s.client.SessionTimeout
-	s.deadline = sent.Add(timeout * 9 / 10)
-	last := time.Until(s.deadline) - timeout/50 // a timer may be late, Done may not
-	if s.silence == nil {
-		s.silence = time.AfterFunc(last, func() { s.end(errSilent) })
-	} else {
-		s.silence.Reset(last)
-	}
+// acknowledged is the Deadline that an answered heartbeat gives, and by how much Done comes
+// before it. Others saw what was sent then later than it was sent, and wait a whole timeout
+// from there.
+func (c *client) acknowledged(sent time.Time) (deadline time.Time, lead time.Duration) {
+	return sent.Add(c.SessionTimeout * 9 / 10), c.SessionTimeout / 50
 }
 
 // keepAlive sends heartbeats, and ends the sessions of others that send none.
@@ -139,27 +99,14 @@ func (s *session) lookAround(ctx context.Context) {
 
 func (s *session) beat(ctx context.Context) (registry.Revision, error) {
 	sent := time.Now()
-	rev, err := s.client.store.Beat(ctx, s.id)
+	rev, err := s.client.store.Beat(ctx, s.ID())
 	switch {
 	case err == nil:
-		s.acknowledged(sent)
+		s.Extend(s.client.acknowledged(sent))
 	case errors.Is(err, registry.ErrSessionLost):
-		s.end(errExpired)
+		s.Lose(errExpired)
 	}
 	return rev, err
-}
-
-// spawn runs fn on a goroutine that Close joins; after the end in the caller.
-func (s *session) spawn(fn func(ctx context.Context)) {
-	s.mu.Lock()
-	alive := s.ctx.Err() == nil
-	if alive {
-		s.tasks.Go(func() { fn(s.ctx) })
-	}
-	s.mu.Unlock()
-	if !alive {
-		fn(s.ctx)
-	}
 }
 
 // audience returns the watchers of the session.
@@ -177,43 +124,30 @@ func (s *session) wakeAll() {
 }
 
 func (s *session) Close(ctx context.Context) error {
-	s.closing.Do(func() {
-		s.mu.Lock() // from here on spawn starts nothing
-		if s.silence != nil {
-			s.silence.Stop()
-		}
-		s.end(errEnded)
-		s.mu.Unlock()
-		s.tasks.Wait()
-		s.closeErr = s.remove(ctx)
-		s.client.forget(s)
+	return s.CloseOnce(func() error {
+		defer s.client.sessions.Remove(s)
+		return s.remove(ctx)
 	})
-	return s.closeErr
 }
 
-// remove ends the session at the store. It tries for as long as ctx, and the
-// session, could last; for a moment also when ctx had ended before.
+// remove ends the session at the store.
 func (s *session) remove(ctx context.Context) error {
-	if s.id == NoSession {
+	if s.ID() == NoSession {
 		return nil
 	}
-	wait := s.client.SessionTimeout
-	if ctx.Err() != nil {
-		ctx, wait = context.WithoutCancel(ctx), wait/20
-	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, cancel := lifetime.Farewell(ctx, s.client.SessionTimeout)
 	defer cancel()
-	err := s.client.retry(ctx, func(ctx context.Context) error { return s.client.store.End(ctx, s.id, AnyBeat) })
+	err := s.client.retry(ctx, func(ctx context.Context) error { return s.client.store.End(ctx, s.ID(), AnyBeat) })
 	if err != nil {
-		return s.client.wrap("close session "+s.id+": its nodes vanish when it expires", err)
+		return s.client.wrap("close session "+s.ID()+": its nodes vanish when it expires", err)
 	}
 	return nil
 }
 
 func (s *session) Lock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, s, dir, value, false, s.spawn)
+	return latch.Acquire(ctx, s, dir, value, false, s.Spawn)
 }
 
 func (s *session) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-	return latch.Acquire(ctx, s, dir, value, true, s.spawn)
+	return latch.Acquire(ctx, s, dir, value, true, s.Spawn)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/polled"
-	"github.com/elasticron/elasticron/registry/polled/internal/ram"
+	"github.com/elasticron/elasticron/registry/polled/polledtest/ram"
 )
 
 // slowly lets an answer take a second.
@@ -74,7 +74,7 @@ func TestDoneBeforeDeadlineWhenCutOff(t *testing.T) {
 				require.Equal(t, deadline, ses.Deadline())
 				require.Equal(t, timeout/50, time.Until(deadline), "a timer may be late, Done may not")
 				require.ErrorIs(t, ses.Err(), registry.ErrSessionLost)
-				require.ErrorContains(t, ses.Err(), "ram: session "+ses.ID()+": session lost: no heartbeat was answered in time")
+				require.ErrorContains(t, ses.Err(), "ram: session lost: session "+ses.ID()+": no heartbeat was acknowledged in time")
 				require.True(t, has(t, db, "/e"), "it is others that end it")
 				l.disturb(nil, nil)
 				require.NoError(t, ses.Close(t.Context()))

@@ -12,10 +12,8 @@ import (
 )
 
 func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	for _, p := range paths {
-		if err := registry.ValidatePath(p); err != nil {
-			return nil, err
-		}
+	if err := s.AliveFor(ctx, "get", paths...); err != nil {
+		return nil, err
 	}
 	found, err := s.read(ctx, slices.Compact(slices.Sorted(slices.Values(paths))), nil)
 	if err != nil {
@@ -30,7 +28,7 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 }
 
 func (s *session) Children(ctx context.Context, dir string) ([]string, error) {
-	if err := registry.ValidatePath(dir); err != nil {
+	if err := s.AliveFor(ctx, "children", dir); err != nil {
 		return nil, err
 	}
 	found, err := s.read(ctx, []string{dir}, []string{dir})
@@ -50,14 +48,14 @@ func (s *session) Children(ctx context.Context, dir string) ([]string, error) {
 }
 
 // Sync has nothing to do: every read sees every commit that was answered.
-func (s *session) Sync(ctx context.Context) error { return cmp.Or(s.Err(), ctx.Err()) }
+func (s *session) Sync(ctx context.Context) error { return s.Alive(ctx) }
 
 // read asks for nodes until it has an answer, or ctx or the session ends.
 func (s *session) read(ctx context.Context, paths, dirs []string) (map[string]registry.Node, error) {
-	ctx, cancel := both(ctx, s.ctx)
-	defer cancel()
-	if err := cmp.Or(s.Err(), ctx.Err()); err != nil || len(paths)+len(dirs) == 0 {
-		return nil, err
+	ctx, release := s.Bound(ctx)
+	defer release()
+	if len(paths)+len(dirs) == 0 {
+		return nil, nil
 	}
 	var found []Node
 	err := s.client.repeat(ctx, func(ctx context.Context) error {
@@ -76,23 +74,23 @@ func (s *session) read(ctx context.Context, paths, dirs []string) (map[string]re
 	}
 	nodes := make(map[string]registry.Node, len(found))
 	for _, n := range found {
-		n.Ephemeral, n.Owned = n.Owner != "", n.Owner != "" && n.Owner == s.id
+		n.Ephemeral, n.Owned = n.Owner != "", n.Owner != "" && n.Owner == s.ID()
 		nodes[n.Path] = n.Node
 	}
 	return nodes, nil
 }
 
 func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
-	if err := cmp.Or(s.Limits().Validate(ops), s.Err(), ctx.Err()); err != nil {
+	if err := cmp.Or(s.Limits().Validate(ops), s.Alive(ctx)); err != nil {
 		return 0, err
 	}
-	asking, cancel := both(ctx, s.ctx)
-	defer cancel()
+	asking, release := s.Bound(ctx)
+	defer release()
 	done, err := s.turn(asking)
 	if err != nil {
 		return 0, s.outcome(ctx, ops, err)
 	}
-	rev, err := s.client.store.Commit(asking, s.id, ops)
+	rev, err := s.client.store.Commit(asking, s.ID(), ops)
 	done()
 	s.client.wake(ops) // one of unknown outcome too may have changed something
 	if err != nil {
@@ -109,13 +107,13 @@ func (s *session) turn(ctx context.Context) (done func(), err error) {
 	turns := s.client.turns
 	select {
 	case turns <- struct{}{}:
-		if s.Err() == nil && ctx.Err() == nil { // both may have ended with who made room
+		if s.Alive(ctx) == nil { // both may have ended with who made room
 			return func() { <-turns }, nil
 		}
 		<-turns
 	case <-ctx.Done():
 	}
-	return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, cmp.Or(s.Err(), ctx.Err()))
+	return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, s.Alive(ctx))
 }
 
 // outcome says what the store's error means for a commit.
@@ -127,7 +125,7 @@ func (s *session) outcome(ctx context.Context, ops []registry.Op, err error) err
 		op.Value = slices.Clone(op.Value) // the caller's own may change
 		return &registry.CommitError{Index: refused.Index, Op: op, Err: refused.Err}
 	case errors.Is(err, registry.ErrSessionLost):
-		s.end(errExpired)
+		s.Lose(errExpired)
 		return s.Err()
 	case errors.Is(err, registry.ErrUnavailable), errors.Is(err, registry.ErrDenied), errors.Is(err, registry.ErrInvalid):
 		return cmp.Or(s.Err(), ctx.Err(), s.client.wrap("commit", err)) // nothing was sent

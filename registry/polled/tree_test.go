@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/polled/internal/ram"
+	"github.com/elasticron/elasticron/registry/polled/polledtest/ram"
 )
 
 func TestGetAndChildren(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/polled"
-	"github.com/elasticron/elasticron/registry/polled/internal/ram"
+	"github.com/elasticron/elasticron/registry/polled/polledtest/ram"
 )
 
 // inFlight is what config.go gives to a field that is zero.

@@ -47,7 +47,7 @@ func (c *client) audience() iter.Seq[*watcher] {
 	}
 	return func(yield func(*watcher) bool) {
 		for _, c := range all {
-			for _, s := range c.open() {
+			for _, s := range c.sessions.All() {
 				for _, w := range s.audience() {
 					if !yield(w) {
 						return

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // A target is what a watcher follows.
@@ -33,11 +35,11 @@ type watcher struct {
 var _ registry.Watcher = (*watcher)(nil)
 
 func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
-	if err := cmp.Or(s.Err(), ctx.Err()); err != nil {
+	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
 	w := &watcher{session: s, bell: make(chan struct{}, 1), targets: map[target]*picture{}, stale: map[target]*picture{}}
-	w.ctx, w.cancel = context.WithCancelCause(s.ctx)
+	w.ctx, w.cancel = context.WithCancelCause(s.Context())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watchers[w] = struct{}{}
@@ -114,10 +116,7 @@ func (w *watcher) mark(targets ...target) {
 		}
 	}
 	if len(w.stale) > 0 {
-		select {
-		case w.bell <- struct{}{}:
-		default: // it has rung already
-		}
+		wait.Wake(w.bell)
 	}
 }
 
@@ -127,8 +126,8 @@ func (w *watcher) look(ctx context.Context) ([]registry.Event, error) {
 	asked := w.stale
 	w.stale = map[target]*picture{}
 	w.mu.Unlock()
-	ctx, cancel := both(ctx, w.ctx)
-	defer cancel()
+	ctx, release := lifetime.Both(ctx, w.ctx)
+	defer release()
 	now, err := w.session.read(ctx, pathsOf(asked, registry.Self), pathsOf(asked, registry.Children))
 	w.mu.Lock()
 	defer w.mu.Unlock()

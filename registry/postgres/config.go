@@ -13,11 +13,9 @@ import (
 )
 
 const (
-	defaultSessionTimeout = 6 * time.Second
-	defaultDialTimeout    = 5 * time.Second
-	defaultMaxConns       = 5
-	leastConns            = 2 // one is for heartbeats alone
-	defaultPort           = "5432"
+	defaultMaxConns = 5
+	leastConns      = 2 // one is for heartbeats alone
+	defaultPort     = "5432"
 )
 
 // Config says which database keeps the registry, how to reach it and how sessions
@@ -61,37 +59,24 @@ type Config struct {
 	MaxConns int
 }
 
-// complete fills in defaults and reports what is wrong, in one line each.
-func (c Config) complete() (Config, error) {
-	c, err := c.completed()
-	if err != nil {
-		return c, fmt.Errorf("postgres: %w: %w", registry.ErrInvalid, err)
+// common is what settings reads, checks and completes.
+func (c *Config) common() settings.Common {
+	return settings.Common{
+		Adapter: "postgres", Example: "postgres://host:5432/database/shop", Address: settings.HostPort("host", defaultPort),
+		Hosts: &c.Hosts, Database: &c.Database, Namespace: &c.Namespace,
+		SessionTimeout: &c.SessionTimeout, DialTimeout: &c.DialTimeout,
+		Username: &c.Username, Password: &c.Password, PasswordFile: &c.PasswordFile, Trusts: true,
+		TLS: &c.TLS, CAFile: &c.CAFile, CertFile: &c.CertFile, KeyFile: &c.KeyFile,
 	}
-	return c, nil
 }
 
-func (c Config) completed() (Config, error) {
-	if err := c.check(); err != nil {
-		return c, err
+// complete fills in defaults and reports what is wrong, in one line each.
+func (c Config) complete() (Config, error) {
+	if err := cmp.Or(c.check(), c.common().Complete()); err != nil {
+		return c, fmt.Errorf("postgres: %w: %w", registry.ErrInvalid, err)
 	}
-	c.SessionTimeout = cmp.Or(c.SessionTimeout, defaultSessionTimeout)
-	c.DialTimeout = cmp.Or(c.DialTimeout, defaultDialTimeout)
 	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
-	hosts := make([]string, len(c.Hosts))
-	for i, host := range c.Hosts {
-		complete, err := settings.Address{Noun: "host", Given: host, Host: host}.Complete(defaultPort)
-		if err != nil {
-			return c, err
-		}
-		hosts[i] = complete
-	}
-	c.Hosts = hosts
-	var err error
-	if c.Password, err = c.login().Resolve(); err != nil {
-		return c, err
-	}
-	c.TLS, err = c.certificates().Resolve(c.TLS)
-	return c, err
+	return c, nil
 }
 
 func (c Config) check() error {
@@ -102,28 +87,8 @@ func (c Config) check() error {
 		return errors.New("no database; name one, for example postgres://host:5432/database/shop")
 	case strings.ContainsRune(c.Database, 0):
 		return fmt.Errorf("database %q cannot be a name", c.Database)
-	case c.DialTimeout < 0:
-		return fmt.Errorf("dial timeout %v is negative; give a positive duration", c.DialTimeout)
 	case c.MaxConns != 0 && c.MaxConns < leastConns:
 		return fmt.Errorf("%d connections are too few; give at least %d", c.MaxConns, leastConns)
-	case c.Username == "" && (c.Password != "" || c.PasswordFile != ""):
-		return errors.New("a password without a username; give the username too")
-	case c.Password != "" && c.PasswordFile != "":
-		return errors.New("a password and a password file; give one of them")
 	}
-	if err := settings.SessionTimeout(c.SessionTimeout); err != nil {
-		return err
-	}
-	if err := c.certificates().Check(); err != nil {
-		return err
-	}
-	return settings.Namespace(c.Namespace, "postgres://host:5432/database/shop")
-}
-
-func (c Config) login() settings.Login {
-	return settings.Login{Username: c.Username, Password: c.Password, PasswordFile: c.PasswordFile}
-}
-
-func (c Config) certificates() settings.Certificates {
-	return settings.Certificates{CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
 // unmatched is the version that is sent for one that ZooKeeper cannot hold: the
@@ -73,10 +74,8 @@ func data(value []byte) []byte { return append([]byte{}, value...) }
 // refusal says why a commit failed. The first result with an error is the
 // operation's; those that follow only say that the commit had failed by then.
 func (s *session) refusal(ops []registry.Op, results []zk.MultiResponse, err error) error {
-	for _, sentinel := range sentinels {
-		if errors.Is(err, sentinel) {
-			return err
-		}
+	if link.IsAny(err, sentinels) {
+		return err
 	}
 	for i, op := range ops {
 		if i == len(results) {

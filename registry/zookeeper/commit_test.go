@@ -35,7 +35,7 @@ func answering(t *testing.T, cfg Config, results []zk.MultiResponse, err error) 
 	cfg, invalid := cfg.complete()
 	require.NoError(t, invalid)
 	s := newSession(newRegistry(cfg))
-	s.begin(l)
+	s.begin(l.Lifetime, l)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	return s, l
 }

@@ -14,11 +14,7 @@ import (
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
-const (
-	defaultSessionTimeout = 6 * time.Second
-	defaultDialTimeout    = 5 * time.Second
-	defaultPort           = "2181"
-)
+const defaultPort = "2181"
 
 // defaultLimits leave room for what the wire adds: a server as installed closes
 // a connection on which a request of a mebibyte arrives, and everything that is
@@ -80,45 +76,42 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// common is what settings reads, checks and completes.
+func (c *Config) common() settings.Common {
+	return settings.Common{
+		Adapter: "zookeeper", Example: "zookeeper://host:2181/shop", Address: settings.HostPort("server", defaultPort),
+		Hosts: &c.Servers, Namespace: &c.Namespace, SessionTimeout: &c.SessionTimeout, DialTimeout: &c.DialTimeout,
+		Username: &c.Username, Password: &c.Password, PasswordFile: &c.PasswordFile,
+		TLS: &c.TLS, CAFile: &c.CAFile, CertFile: &c.CertFile, KeyFile: &c.KeyFile,
+	}
+}
+
 // complete fills in defaults, reads files, and reports what is wrong in one line.
 func (c Config) complete() (Config, error) {
-	if err := c.check(); err != nil {
+	if err := c.completeAll(); err != nil {
 		return c, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
-	}
-	c.SessionTimeout = cmp.Or(c.SessionTimeout, defaultSessionTimeout)
-	c.DialTimeout = cmp.Or(c.DialTimeout, defaultDialTimeout)
-	c.Limits.MaxOps = cmp.Or(c.Limits.MaxOps, defaultLimits.MaxOps)
-	c.Limits.MaxBytes = cmp.Or(c.Limits.MaxBytes, defaultLimits.MaxBytes)
-	c.Limits.MaxValue = cmp.Or(c.Limits.MaxValue, min(defaultLimits.MaxValue, c.Limits.MaxBytes))
-	if c.Chroot == "/" {
-		c.Chroot = ""
-	}
-	for _, step := range []func(Config) (Config, error){Config.withinSize, Config.withServers, Config.withSecrets} {
-		var err error
-		if c, err = step(c); err != nil {
-			return c, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
-		}
 	}
 	return c, nil
 }
 
-func (c Config) check() error {
+func (c *Config) completeAll() error {
 	switch {
 	case len(c.Servers) == 0:
 		return errors.New("no servers; give the client addresses of the ensemble, for example 127.0.0.1:2181")
-	case c.DialTimeout < 0:
-		return fmt.Errorf("dial timeout %v is negative; give a positive duration", c.DialTimeout)
-	case c.Limits.MaxOps < 0, c.Limits.MaxBytes < 0, c.Limits.MaxValue < 0:
-		return fmt.Errorf("limits %+v are negative; leave a field at zero for its default", c.Limits)
 	case strings.Contains(c.Username, ":"):
 		return fmt.Errorf("username %q has a colon, which ends a name in ZooKeeper's digests", c.Username)
 	}
-	for _, err := range []error{settings.SessionTimeout(c.SessionTimeout), c.checkChroot(), c.certificates().Check(), c.login().Check(passwordEnv)} {
-		if err != nil {
-			return err
-		}
+	if err := cmp.Or(c.checkChroot(), settings.Limits(c.Limits)); err != nil {
+		return err
 	}
-	return settings.Namespace(c.Namespace, "zookeeper://host:2181/shop")
+	if c.Chroot == "/" {
+		c.Chroot = ""
+	}
+	c.Limits = settings.FillLimits(c.Limits, defaultLimits)
+	if err := c.checkSize(); err != nil {
+		return err
+	}
+	return c.common().Complete()
 }
 
 func (c Config) checkChroot() error {
@@ -134,45 +127,14 @@ func (c Config) checkChroot() error {
 	return nil
 }
 
-// withinSize makes sure that whatever Limits allow can be sent.
-func (c Config) withinSize() (Config, error) {
+// checkSize makes sure that whatever Limits allow can be sent.
+func (c Config) checkSize() error {
 	worst := perCommit + c.Limits.MaxBytes + c.Limits.MaxOps*(perOp+len(c.Chroot))
 	if worst < link.MaxRequest {
-		return c, nil
+		return nil
 	}
-	return c, fmt.Errorf("limits %+v, with a chroot of %d bytes, may need requests of %d bytes, and less than %d fit; lower a limit or shorten the chroot",
+	return fmt.Errorf("limits %+v, with a chroot of %d bytes, may need requests of %d bytes, and less than %d fit; lower a limit or shorten the chroot",
 		c.Limits, len(c.Chroot), worst, link.MaxRequest)
-}
-
-// withServers completes the addresses.
-func (c Config) withServers() (Config, error) {
-	servers := make([]string, len(c.Servers))
-	for i, server := range c.Servers {
-		complete, err := settings.Address{Noun: "server", Given: server, Host: server}.Complete(defaultPort)
-		if err != nil {
-			return c, err
-		}
-		servers[i] = complete
-	}
-	c.Servers = servers
-	return c, nil
-}
-
-// withSecrets reads the files that Config names.
-func (c Config) withSecrets() (_ Config, err error) {
-	if c.Password, err = c.login().Resolve(); err != nil {
-		return c, err
-	}
-	c.TLS, err = c.certificates().Resolve(c.TLS)
-	return c, err
-}
-
-func (c Config) login() settings.Login {
-	return settings.Login{Username: c.Username, Password: c.Password, PasswordFile: c.PasswordFile}
-}
-
-func (c Config) certificates() settings.Certificates {
-	return settings.Certificates{CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile}
 }
 
 // digest is what is shown to a server.

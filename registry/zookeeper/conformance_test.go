@@ -42,7 +42,7 @@ func prove(t *testing.T, o testbed.ZooKeeperOptions) {
 func newHarness(bed *testbed.ZooKeeper) conformance.Harness {
 	cfg := harness.Config{
 		Bed: bed, Timeout: sessionTimeout,
-		Lacks: map[string]string{"Deny": "the suite's nodes are open to everybody; auth_test.go tries ACLs"},
+		Deny: bed.Deny,
 		Connect: func(ctx context.Context, tb testing.TB, namespace string, timeout time.Duration) (registry.Registry, harness.Way) {
 			tb.Helper()
 			client := bed.Client()

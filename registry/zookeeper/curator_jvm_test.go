@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,65 +21,14 @@ import (
 const (
 	curatorVersion    = "5.9.0" // the newest
 	elasticJobCurator = "5.1.0" // ElasticJob's
-	resolveTime       = 5 * time.Minute
 	answerTime        = 20 * time.Second
 )
 
-// needCurator returns the class path of testdata/curator with the version of
-// Curator. What was resolved and compiled once is used again. Without Java or
-// Maven the test is skipped, or fails where ZooKeeper is required.
+// needCurator returns the class path of testdata/curator with the version of Curator.
 func needCurator(t *testing.T, version string) string {
 	t.Helper()
-	for _, tool := range []string{"java", "javac", "mvn"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			text := fmt.Sprintf("\n!!! Interoperation with Curator was NOT tested: %v.\n!!! Install Debian's packages default-jdk-headless and maven.", err)
-			if os.Getenv(testbed.RequiredEnv) == "1" {
-				t.Fatal(text)
-			}
-			t.Skip(text)
-		}
-	}
-	dir, err := resolveCurator(t, version)
-	require.NoError(t, err)
-	classes := t.TempDir()
-	out, err := exec.CommandContext(within(t, time.Minute), "javac", "-Xlint:all", "-Werror",
-		"-cp", filepath.Join(dir, "*"), "-d", classes, "testdata/curator/Latches.java").CombinedOutput()
-	require.NoError(t, err, string(out))
-	return classes + string(os.PathListSeparator) + filepath.Join(dir, "*")
-}
-
-// resolveCurator fills a folder beside the cached one and then renames it: that is
-// whole or absent.
-func resolveCurator(t *testing.T, version string) (dir string, err error) {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir = filepath.Join(cache, "elasticron", "curator-"+version)
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return "", err
-	}
-	work, err := os.MkdirTemp(filepath.Dir(dir), "resolving-") //nolint:usetesting // beside dir, so that it can be renamed
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(work)
-	jars := filepath.Join(work, "jars")
-	out, err := exec.CommandContext(within(t, resolveTime), "mvn", "-B", "-q", "-f", "testdata/curator/pom.xml", "-Dcurator.version="+version,
-		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+jars).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("mvn cannot resolve Curator %s: %w: %s", version, err, out)
-	}
-	if err := os.Rename(jars, dir); err != nil {
-		if _, other := os.Stat(dir); other != nil {
-			return "", err
-		}
-	}
-	return dir, nil
+	return testbed.JavaClasses(t, "Interoperation with Curator", "curator-"+version, "testdata/curator/pom.xml",
+		[]string{"-Dcurator.version=" + version}, "testdata/curator/Latches.java")
 }
 
 // A jvm is a process with one Curator client.

@@ -61,6 +61,9 @@
 // Close with a context that has ended makes one attempt to end the session at the
 // service, of a quarter of the timeout at most.
 //
+// ZooKeeper tells nobody that his rights were taken, and of what he may not read it tells him
+// nothing more: a watch loses such a target, with ErrDenied, when something has it read again.
+//
 // Reads come from the server that the session is connected to, and are as new as
 // the session's own writes and events. Sync is a multi of one check: it passes a
 // quorum, which ZooKeeper's own sync does not.

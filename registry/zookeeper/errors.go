@@ -7,18 +7,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
 // denials are the answers of a server that does not let this user do something.
 var denials = []error{zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL}
 
 func denies(err error) bool {
-	for _, denial := range denials {
-		if errors.Is(err, denial) {
-			return true
-		}
-	}
-	return false
+	return link.IsAny(err, denials)
 }
 
 // sentinels are the errors that say already what they are in the contract.
@@ -30,10 +26,8 @@ var sentinels = []error{
 // fail wraps what a server says of a request that is no commit. Other errors of
 // the link come back as they are.
 func fail(what, path string, err error) error {
-	for _, sentinel := range sentinels {
-		if errors.Is(err, sentinel) {
-			return err
-		}
+	if link.IsAny(err, sentinels) {
+		return err
 	}
 	is := registry.ErrUnavailable
 	switch {

@@ -53,7 +53,7 @@ func newFake() *fakeLink {
 func live(f *fakeLink, cfg Config) *session {
 	s := newSession(newRegistry(cfg))
 	f.notify = s.tracker.notify
-	s.begin(f)
+	s.begin(f.Lifetime, f)
 	return s
 }
 

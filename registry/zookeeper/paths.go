@@ -1,9 +1,8 @@
 package zookeeper
 
 import (
+	"slices"
 	"strings"
-
-	"github.com/elasticron/elasticron/registry"
 )
 
 // own is the node below which ZooKeeper keeps its quotas and its configuration.
@@ -43,24 +42,8 @@ func (t tree) names(path string, names []string) []string {
 	if t != "" || path != "/" {
 		return names
 	}
-	kept := names[:0]
-	for _, name := range names {
-		if name != own[1:] {
-			kept = append(kept, name)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(names, func(name string) bool { return name == own[1:] })
 }
 
 // child is the path of a name below dir.
 func child(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
-
-// validate refuses what cannot be sent, in the contract's words.
-func validate(paths ...string) error {
-	for _, path := range paths {
-		if err := registry.ValidatePath(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}

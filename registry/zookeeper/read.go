@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/wait"
@@ -21,10 +20,7 @@ const maxReads = 64
 
 // Get asks for every node by itself, and for up to 64 at once.
 func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	if err := validate(paths...); err != nil {
-		return nil, fmt.Errorf("zookeeper: get: %w", err)
-	}
-	if err := s.Alive(ctx); err != nil {
+	if err := s.AliveFor(ctx, "get", paths...); err != nil {
 		return nil, err
 	}
 	nodes := make([]registry.Node, len(paths))
@@ -52,45 +48,22 @@ func (s *session) getOne(ctx context.Context, path string) (registry.Node, error
 // pipeline calls do for 0…n-1, with so many at once that the connection is busy,
 // and returns the first error; the calls that follow it are not made.
 func pipeline(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	if n == 1 {
-		return do(ctx, 0)
-	}
-	bounded, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var (
-		next, served atomic.Int64
-		once         sync.Once
-		first        error
-		work         sync.WaitGroup
-	)
-	for range min(n, maxReads) {
-		work.Go(func() {
-			for bounded.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if err := do(bounded, i); err != nil {
-					once.Do(func() { first = err; cancel() })
-					return
-				}
-				served.Add(1)
+	calls, bounded := errgroup.WithContext(ctx)
+	calls.SetLimit(maxReads)
+	for i := range n {
+		calls.Go(func() error {
+			if err := bounded.Err(); err != nil {
+				return fmt.Errorf("zookeeper: get: %w: %w", registry.ErrUnavailable, err)
 			}
+			return do(bounded, i)
 		})
 	}
-	work.Wait()
-	if first == nil && int(served.Load()) < n {
-		return fmt.Errorf("zookeeper: get: %w: %w", registry.ErrUnavailable, ctx.Err())
-	}
-	return first
+	return calls.Wait()
 }
 
 // Children asks once; ZooKeeper lists in no order.
 func (s *session) Children(ctx context.Context, path string) ([]string, error) {
-	if err := validate(path); err != nil {
-		return nil, fmt.Errorf("zookeeper: children: %w", err)
-	}
-	if err := s.Alive(ctx); err != nil {
+	if err := s.AliveFor(ctx, "children", path); err != nil {
 		return nil, err
 	}
 	names, _, err := s.link.Children(ctx, s.tree.at(path), false)

@@ -197,6 +197,6 @@ func (tr *tracker) refuse(nw *nodeWatch, err error) {
 		}
 	}
 	for _, t := range needy {
-		t.w.refuse(t, err)
+		t.w.Refuse(t, err)
 	}
 }

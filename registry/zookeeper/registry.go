@@ -97,7 +97,7 @@ func (r *Registry) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.begin(l)
+	s.begin(l.Lifetime, l)
 	return s, nil
 }
 

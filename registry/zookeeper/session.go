@@ -3,35 +3,17 @@ package zookeeper
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/internal/wait"
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
-// A wire is what a session needs of its link.
-type wire interface {
-	life
-	requests
-}
-
-type life interface {
-	ID() string
-	Number() int64
-	Deadline() time.Time
-	Done() <-chan struct{}
-	Err() error
-	Context() context.Context
-	Alive(ctx context.Context) error
-	Go(f func()) bool
-	Spawn(f func(ctx context.Context))
-	Close(ctx context.Context) error
-}
-
+// requests is what a session needs of its link.
 type requests interface {
 	Get(ctx context.Context, path string, watch bool) ([]byte, *zk.Stat, error)
 	Exists(ctx context.Context, path string, watch bool) (*zk.Stat, error)
@@ -39,23 +21,22 @@ type requests interface {
 	Multi(ctx context.Context, ops ...any) (link.Written, error)
 	MultiAlone(ctx context.Context, ops ...any) (w link.Written, settled <-chan struct{}, err error)
 	Disarm(path string, children bool)
+	Number() int64
+	Close(ctx context.Context) error
 }
 
-var _ wire = (*link.Link)(nil)
+var _ requests = (*link.Link)(nil)
 
 // A session is one link: a session of ZooKeeper, which the link never follows
 // with another.
 type session struct {
-	life
+	*lifetime.Lifetime
 
 	reg     *Registry
 	tree    tree
 	link    requests
 	number  int64
 	tracker *tracker
-
-	once     sync.Once
-	closeErr error
 }
 
 var _ registry.Session = (*session)(nil)
@@ -69,18 +50,17 @@ func newSession(r *Registry) *session {
 }
 
 // begin gives the session its link.
-func (s *session) begin(l wire) { s.life, s.link, s.number = l, l, l.Number() }
+func (s *session) begin(life *lifetime.Lifetime, l requests) {
+	s.Lifetime, s.link, s.number = life, l, l.Number()
+}
 
 func (s *session) Limits() registry.Limits { return s.reg.cfg.Limits }
 
 // Close ends the session at the service, also one that is lost, and joins what
 // runs for it.
 func (s *session) Close(ctx context.Context) error {
-	s.once.Do(func() {
-		s.closeErr = s.life.Close(ctx)
-		s.reg.sessions.Remove(s)
-	})
-	return s.closeErr
+	defer s.reg.sessions.Remove(s)
+	return s.link.Close(ctx)
 }
 
 // ensureRoot makes the chroot and what it lacks above it.

@@ -59,7 +59,7 @@ func TestURL(t *testing.T) {
 		t.Run(raw, func(t *testing.T) {
 			u, err := url.Parse(raw)
 			require.NoError(t, err)
-			got, err := parseURL(u)
+			got, err := urls.Parse(u)
 			require.NoError(t, err)
 			got, err = got.complete()
 			require.NoError(t, err)
@@ -69,17 +69,17 @@ func TestURL(t *testing.T) {
 }
 
 func TestLoginByEnvironment(t *testing.T) {
-	t.Setenv(usernameEnv, "eva")
-	t.Setenv(passwordEnv, "s3cret")
+	t.Setenv("ELASTICRON_ZOOKEEPER_USERNAME", "eva")
+	t.Setenv("ELASTICRON_ZOOKEEPER_PASSWORD", "s3cret")
 	u, err := url.Parse("zookeeper://a/shop")
 	require.NoError(t, err)
-	got, err := parseURL(u)
+	got, err := urls.Parse(u)
 	require.NoError(t, err)
 	require.Equal(t, "eva:s3cret", got.digest())
 
 	u, err = url.Parse("zookeeper://a/shop?username=max&password-file=/some/file")
 	require.NoError(t, err)
-	got, err = parseURL(u)
+	got, err = urls.Parse(u)
 	require.NoError(t, err)
 	require.Equal(t, "max", got.Username, "the URL goes before the environment")
 	require.Empty(t, got.Password, "the file goes before the environment")
@@ -89,7 +89,7 @@ func TestLoginByEnvironment(t *testing.T) {
 // Each mistake is one line that names the fix, and nothing is dialled.
 func TestBadURL(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
-	t.Setenv(usernameEnv, "")
+	t.Setenv("ELASTICRON_ZOOKEEPER_USERNAME", "")
 	t.Setenv("EMPTY", "")
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -154,6 +154,7 @@ var records = []struct {
 	{event.Resharded{Job: "j", Epoch: 2, Total: 3, Moves: make([]event.Move, 4), Commits: 5, Took: time.Second}, `level=INFO msg=resharded job=j epoch=2 total=3 moves=4 commits=5 took=1s`},
 	{event.ItemsChanged{Job: "j", Items: []int{1, 2}, Total: 3}, `level=INFO msg="items changed" job=j items="[1 2]" total=3`},
 	{event.FireBegun{Job: "j", Due: at, Items: []int{1}, Late: time.Millisecond}, `level=DEBUG msg="fire begun" job=j due=2026-03-01T02:00:00.000Z items=[1] late=1ms "made up"=false`},
+	{event.FireBegun{Job: "j", Due: at, Items: []int{1}, Late: time.Second, Redo: true}, `level=WARN msg="fire begun again: its instance's life ended while it ran" job=j due=2026-03-01T02:00:00.000Z items=[1] late=1s`},
 	{event.FireEnded{Job: "j", Due: at, Items: []int{1}, Failed: 1, Took: time.Second}, `level=DEBUG msg="fire ended" job=j due=2026-03-01T02:00:00.000Z items=[1] failed=1 took=1s`},
 	{event.ItemEnded{Job: "j", Item: 1, Due: at, Took: time.Second}, `level=DEBUG msg="item ended" job=j item=1 due=2026-03-01T02:00:00.000Z took=1s`},
 	{event.ItemEnded{Job: "j", Item: 1, Due: at, Took: time.Second, Err: errors.New("no")}, `level=ERROR msg="item failed" job=j item=1 due=2026-03-01T02:00:00.000Z took=1s error=no`},

@@ -12,7 +12,12 @@ import (
 // levelOf decides by the type first, so that it costs nothing.
 func levelOf[E event.Event](e E) slog.Level {
 	switch e := any(e).(type) {
-	case event.FireBegun, event.FireEnded, event.ItemCalled, event.ItemReturned:
+	case event.FireBegun:
+		if e.Redo {
+			return slog.LevelWarn
+		}
+		return slog.LevelDebug
+	case event.FireEnded, event.ItemCalled, event.ItemReturned:
 		return slog.LevelDebug
 	case event.ItemEnded:
 		if e.Err != nil {
@@ -86,7 +91,11 @@ func (d *Dispatcher) record(e event.Event) (string, []slog.Attr) {
 func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 	switch e := e.(type) {
 	case event.FireBegun:
-		return "fire begun", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("late", e.Late), slog.Bool("made up", e.MadeUp)}
+		attrs := []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("late", e.Late)}
+		if e.Redo {
+			return "fire begun again: its instance's life ended while it ran", attrs
+		}
+		return "fire begun", append(attrs, slog.Bool("made up", e.MadeUp))
 	case event.FireEnded:
 		return "fire ended", []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Int("failed", e.Failed), slog.Duration("took", e.Took)}
 	case event.ItemCalled:
@@ -111,7 +120,8 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 			job(e.Job), slog.Any("items", e.Items), slog.Time("first", e.First), slog.Time("last", e.Last), slog.Int("count", e.Count), slog.Time("into", e.Into),
 		}
 	case event.ItemCut:
-		return "item cut: its instance's life ended while it ran", []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("instance", e.Instance)}
+		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("instance", e.Instance)}
+		return "item cut: its instance's life ended while it ran", text(attrs, "reason", string(e.Reason))
 	case event.ItemStuck:
 		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.Duration("running", e.Running)}
 		return "item stuck: its timeout is over, and its function has not returned", text(attrs, "stack", e.Stack)

@@ -48,7 +48,7 @@ func (r *Recorder) next() []*entry {
 	blind := r.show.strict && r.show.pending() // what runs is shown before anything begins
 	for c := range classes {
 		r.queue = slices.DeleteFunc(r.queue, func(e *entry) bool {
-			if e.class() != c || seen[e.Item()] || (blind && e.Step() == Begins) {
+			if e.class() != c || seen[e.Item()] || (blind && e.Step().begins()) {
 				seen[e.Item()] = true // those behind it wait too
 				return false
 			}
@@ -130,7 +130,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 		b.undo = append(b.undo, former{e.Item(), rec})
 		r.led.Set(e.Item(), after)
 		leaves = leaves || (rec.Leaving && e.Step().over())
-		if b.ops = r.show.add(b.ops, e, r.cfg.Running, r.place.ID); len(b.owner) < len(b.ops) {
+		for b.ops = r.show.add(b.ops, e, r.cfg, r.place.ID); len(b.owner) < len(b.ops); {
 			b.owner = append(b.owner, len(b.entries))
 		}
 		b.entries = append(b.entries, e)
@@ -155,7 +155,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 // remember says of an item's last run what an entry makes of it.
 func (r *Recorder) remember(e *entry, was ledger.Last, now *ledger.Last, at time.Time) {
 	switch e.Step() {
-	case Begins:
+	case Begins, BeginsAgain:
 		e.before, now.Began = was.Began, at
 	case Ends, EndsFailed:
 		now.Ended, now.Failed = at, e.Step() == EndsFailed

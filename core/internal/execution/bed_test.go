@@ -29,6 +29,8 @@ const showAfter = time.Second
 
 func runningPath(n int) string { return fmt.Sprintf("/items/%d/running", n) }
 
+func failoverPath(n int) string { return fmt.Sprintf("/items/%d/failover", n) }
+
 // due is the k-th fire.
 func due(k int) time.Time { return time.Date(2026, 11, 21, 5, 0, k, 0, time.UTC) }
 
@@ -43,6 +45,7 @@ type kind string
 
 const (
 	begin    kind = "begin"
+	redo     kind = "begin again"
 	end      kind = "end"
 	fail     kind = "fail"
 	giveBack kind = "give back"
@@ -54,7 +57,7 @@ func (s *step) Patient() bool { return s.kind == end || s.kind == fail }
 
 func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	switch s.kind {
-	case begin:
+	case begin, redo:
 		if rec.Running() || rec.Leaving || in.Held || !s.due.After(rec.Through) {
 			return false
 		}
@@ -76,6 +79,8 @@ func (s *step) Step() Step {
 	switch s.kind {
 	case begin:
 		return Begins
+	case redo:
+		return BeginsAgain
 	case end:
 		return Ends
 	case fail:
@@ -230,7 +235,7 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-b.ses.Done(); cancel() }()
 	b.rec, err = NewRecorder(Config{
-		Session: wrap(b.ses), Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath,
+		Session: wrap(b.ses), Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath, Failover: failoverPath,
 		Locks: func(value []byte) bool { return string(value) == "java" },
 	}, b.owner, b.place, b.node(ledgerPath))
 	require.NoError(t, err)

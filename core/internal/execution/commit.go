@@ -115,7 +115,9 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 	e := b.entries[b.owner[failed.Index]]
 	switch {
 	case failed.Op.Kind == registry.OpDelete && errors.Is(failed, registry.ErrNotFound):
-		r.mark(hidden, e.Item()) // it was deleted from outside; the change still counts
+		r.deleted(e.Item())
+	case e.Step() == BeginsAgain && !e.plain && !r.strict(), e.Step() == BeginsAgain && failed.Op.Path == r.cfg.Failover(e.Item()):
+		e.plain = true
 	case errors.Is(failed, registry.ErrNoParent) && r.repair(ctx, failed.Op.Path):
 	case errors.Is(failed, registry.ErrExists) && r.leftover(ctx, failed.Op.Path):
 	default:
@@ -132,6 +134,18 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 		r.owner.Refused(e.Change, Obstructed, rec, failed.Err.Error())
 	}
 	r.putBack(b.entries)
+}
+
+// deleted takes into account that a node of an item which has ended was deleted from outside:
+// the change still counts. Another may stand.
+func (r *Recorder) deleted(n int) {
+	is := hidden
+	r.mu.Lock()
+	if r.show.runs[n].again {
+		is = maybe
+	}
+	r.mu.Unlock()
+	r.mark(is, n)
 }
 
 // mend takes into account what a refusal says of the node that tells of ends.

@@ -24,6 +24,7 @@ type run struct {
 	is     look
 	from   time.Time // when it is to be shown, or looked at again
 	before time.Time // when the run before it began
+	again  bool      // a node says that it runs again
 }
 
 type look uint8
@@ -40,7 +41,7 @@ type pictures struct {
 	runs   map[int]run
 	after  time.Duration // how long a run lasts until it is shown; never
 	strict bool          // running nodes are locks: made with the begin
-	swept  []int         // items whose node may stand though they do not run
+	swept  []int         // items whose nodes may stand though they do not run
 	warned bool
 	timer  *time.Timer
 	at     time.Time // when timer fires, zero when it does not
@@ -87,31 +88,38 @@ func (r *Recorder) strict() bool {
 func (p *pictures) ops(e *entry) int {
 	switch {
 	case e.Step().over() && failpoint.Mutant(failpoint.PictureKept):
-	case e.Step() == Begins && p.strict, e.Step().over() && p.runs[e.Item()].is == shown:
+	case e.Step() == BeginsAgain && !e.plain && (p.strict || p.after >= 0):
+		return 2
+	case e.Step().begins() && p.strict:
+		return 1
+	case e.Step().over() && p.runs[e.Item()].is == shown && p.runs[e.Item()].again:
+		return 2
+	case e.Step().over() && p.runs[e.Item()].is == shown:
 		return 1
 	}
 	return 0
 }
 
 // add appends them.
-func (p *pictures) add(ops []registry.Op, e *entry, path func(int) string, id string) []registry.Op {
+func (p *pictures) add(ops []registry.Op, e *entry, c Config, id string) []registry.Op {
 	e.shows = false
-	switch {
-	case p.ops(e) == 0:
-		return ops
-	case e.Step() == Begins:
-		e.shows = true
-		return append(ops, registry.CreateEphemeral(path(e.Item()), []byte(id)))
+	paths := []string{c.Running(e.Item()), c.Failover(e.Item())}[:p.ops(e)]
+	for _, path := range paths {
+		if e.shows = e.Step().begins(); e.shows {
+			ops = append(ops, registry.CreateEphemeral(path, []byte(id)))
+		} else {
+			ops = append(ops, registry.Delete(path, registry.AnyVersion))
+		}
 	}
-	return append(ops, registry.Delete(path(e.Item()), registry.AnyVersion))
+	return ops
 }
 
 // note takes an entry into account that is committed. The caller holds mu.
 func (r *Recorder) note(e *entry) {
 	p := &r.show
 	switch e.Step() {
-	case Begins:
-		x := run{from: time.Now(), before: e.before}
+	case Begins, BeginsAgain:
+		x := run{from: time.Now(), before: e.before, again: e.shows && e.Step() == BeginsAgain && !e.plain}
 		switch {
 		case e.shows:
 			x.is = shown
@@ -312,20 +320,19 @@ func (r *Recorder) postpone(items []int) {
 func (r *Recorder) sweep(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
-		var path string
-		if items := r.show.swept; len(items) > 0 {
-			path = r.cfg.Running(items[0])
-			if r.show.runs[items[0]].is == shown { // it runs again
-				path = ""
-			}
+		var paths []string
+		if items := r.show.swept; len(items) > 0 && r.show.runs[items[0]].is != shown { // else it runs again
+			paths = []string{r.cfg.Running(items[0]), r.cfg.Failover(items[0])}
 		}
 		none := len(r.show.swept) == 0
 		r.mu.Unlock()
 		if none {
 			return true
 		}
-		if path != "" && !r.eraseNode(ctx, path) {
-			return false
+		for _, path := range paths {
+			if !r.eraseNode(ctx, path) {
+				return false
+			}
 		}
 		r.mu.Lock()
 		r.show.swept = r.show.swept[1:]

@@ -32,6 +32,8 @@ const (
 	Other Step = iota
 	// Begins: the record says afterwards that the item runs.
 	Begins
+	// BeginsAgain: so it does, and the fire has begun before, in a life that has ended.
+	BeginsAgain
 	// Ends: the record says no more that it runs.
 	Ends
 	// EndsFailed: nor does it, and the run has failed.
@@ -39,6 +41,9 @@ const (
 	// Undoes: nor does it, and there was no run.
 	Undoes
 )
+
+// begins reports whether the item runs from now on.
+func (s Step) begins() bool { return s == Begins || s == BeginsAgain }
 
 // over reports whether the item runs no more.
 func (s Step) over() bool { return s >= Ends }
@@ -95,8 +100,9 @@ type Config struct {
 	Pool *workqueue.Pool
 	// Now is the wall clock.
 	Now func() time.Time
-	// Running is the path of an item's running node.
-	Running func(item int) string
+	// Running is the path of an item's running node, Failover that of the node which says that
+	// it runs again.
+	Running, Failover func(item int) string
 	// Locks reports whether a running node with a value is a lock: that of a member for
 	// whom no ledger is.
 	Locks func(value []byte) bool
@@ -137,6 +143,7 @@ type Recorder struct {
 type entry struct {
 	Change
 	shows   bool      // its commit makes the running node
+	plain   bool      // something is in the way of that: it is not shown at once
 	before  time.Time // of a begin: when the run before it began
 	large   bool      // it was too large even alone: others go first
 	unknown int64     // Seq of a commit with it whose outcome was unknown when the registration ended

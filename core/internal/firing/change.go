@@ -15,6 +15,7 @@ type change struct {
 	now      func() time.Time
 	delayed  bool
 	stopping bool
+	failover bool
 	instance string
 	// Of an end; unknown: the record has no such run any more.
 	unknown      bool
@@ -30,6 +31,9 @@ func (c *change) Item() int { return c.Action.Item }
 func (c *change) Step() execution.Step {
 	switch c.Kind {
 	case items.Begin, items.Record:
+		if c.Redo {
+			return execution.BeginsAgain
+		}
 		return execution.Begins
 	case items.End:
 		if c.err != nil {
@@ -52,13 +56,16 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		if !c.mayBegin(*rec, in) {
 			return false
 		}
-		rec.Through, rec.Run = later(rec.Through, c.Due, c.delayed), c.Due
+		rec.Run = c.Due
+		if rec.Redo.Due = (time.Time{}); !c.Redo || failpoint.Mutant(failpoint.RedoMovesCursor) {
+			rec.Through = later(rec.Through, c.Due, c.delayed)
+		}
 	case items.Record:
 		rec.Through, rec.Run = later(rec.Through, c.Due, true), c.Due
 	case items.End:
 		c.unknown = !rec.Run.Equal(c.Due)
 		if !c.unknown {
-			rec.Run = time.Time{}
+			rec.Run, rec.Redo = time.Time{}, ledger.Redo{}
 		}
 		if in.Held && !c.delayed && c.Through.After(c.Due) {
 			c.Through, c.Skips = c.Due, nil // where the next epoch starts is being found out
@@ -68,11 +75,23 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 			rec.Through = later(rec.Through, time.Now(), true)
 		}
 	case items.GiveBack:
-		if rec.Run.Equal(c.Due) {
-			rec.Run, rec.Through = time.Time{}, c.Through
+		if !rec.Run.Equal(c.Due) {
+			break
 		}
+		if rec.Run = (time.Time{}); c.Redo {
+			rec.Redo.Due = c.Due // through has not moved
+		} else {
+			rec.Through = c.Through
+		}
+	case items.CutRedo:
+		if rec.Running() || !rec.Redo.Due.Equal(c.Due) || held(*rec, in, c.Due) {
+			return false
+		}
+		rec.Through = later(rec.Through, c.Through, true)
+		rec.Told, rec.Redo = items.ToldCut(rec.Redo, c.Cut), ledger.Redo{}
+		return true
 	case items.Account:
-		if rec.Running() || (in.Held && (in.Until.IsZero() || (len(c.Skips) > 0 && c.Through.After(in.Until)))) {
+		if rec.Running() || rec.Redo.Owed() || (in.Held && (in.Until.IsZero() || (len(c.Skips) > 0 && c.Through.After(in.Until)))) {
 			return false // fires after Until are the next epoch's
 		}
 		rec.Through = later(rec.Through, c.Through, !c.Reset)
@@ -88,6 +107,9 @@ func (c *change) mayBegin(rec ledger.Item, in *ledger.Ledger) bool {
 	}
 	if rec.Running() {
 		return false
+	}
+	if c.Redo || rec.Redo.Owed() { // nothing of an item comes before what runs again
+		return c.Redo && rec.Redo.Due.Equal(c.Due)
 	}
 	// A delay goes on when the clock was set back, and the record is ahead of it.
 	return c.Due.After(rec.Through) || (c.delayed && rec.Through.After(c.now()))

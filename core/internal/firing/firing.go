@@ -29,6 +29,10 @@ type Run struct {
 	Missed int
 	// MadeUp: it runs late, since nobody ran it when it was due.
 	MadeUp bool
+	// Redo: it runs again. Lost is the instance that died last while it ran, Tries how many did.
+	Redo  bool
+	Lost  string
+	Tries int
 	// Yield is closed when the leader wants the item back, and by Stop.
 	Yield <-chan struct{}
 }
@@ -97,11 +101,11 @@ type fire struct {
 func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, error) {
 	f := &Firing{
 		cfg: c, id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{}, runs: map[int]*run{},
-		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running()}),
+		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit()}),
 	}
 	f.timer = c.Clock.Timer(f.tick)
 	rec, err := execution.NewRecorder(execution.Config{
-		Session: c.Session, Context: c.Life, Pool: c.Records, Now: c.Now, Running: c.Job.Running, Locks: locks,
+		Session: c.Session, Context: c.Life, Pool: c.Records, Now: c.Now, Running: c.Job.Running, Failover: c.Job.Failover, Locks: locks,
 	}, f, p, node)
 	if err != nil {
 		return nil, err
@@ -161,6 +165,14 @@ func (f *Firing) SetServer(enabled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.perform(f.machine.Server(enabled, f.cfg.Now()))
+	f.arm()
+}
+
+// SetForeign says whether an instance of ElasticJob leads.
+func (f *Firing) SetForeign(leads bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.Foreign(leads, f.cfg.Now()))
 	f.arm()
 }
 

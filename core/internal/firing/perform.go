@@ -48,7 +48,7 @@ func (f *Firing) perform(actions []items.Action) {
 func (f *Firing) change(a items.Action) *change {
 	return &change{
 		Action: a, now: f.cfg.Now, delayed: f.machine.Delayed(), stopping: f.stopping, instance: f.id,
-		epoch: f.machine.Epoch(), total: f.machine.Total(),
+		epoch: f.machine.Epoch(), total: f.machine.Total(), failover: f.machine.Failover(),
 	}
 }
 
@@ -59,7 +59,9 @@ func (f *Firing) notes(a items.Action) (skipped []items.Skip) {
 			skipped = append(skipped, items.Skip{First: n.First, Last: n.Due, Count: n.Count, Reason: event.SkipReason(n.Reason), Into: n.Into})
 			continue
 		}
-		f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Item: a.Item, Due: n.Due, Instance: n.Instance})
+		f.cfg.Emit(event.ItemCut{
+			Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Item: a.Item, Due: n.Due, Instance: n.Instance, Reason: event.CutReason(n.Reason),
+		})
 	}
 	return skipped
 }
@@ -107,8 +109,11 @@ func (f *Firing) launch(runs []items.Action) {
 		first := runs[0]
 		var of []int
 		rest := runs[:0:0]
+		alike := func(a items.Action) bool {
+			return a.Due.Equal(first.Due) && a.MadeUp == first.MadeUp && a.Redo == first.Redo
+		}
 		for _, a := range runs {
-			if a.Due.Equal(first.Due) && a.MadeUp == first.MadeUp {
+			if alike(a) {
 				of = append(of, a.Item)
 			} else {
 				rest = append(rest, a)
@@ -118,10 +123,10 @@ func (f *Firing) launch(runs []items.Action) {
 		f.begunFire(first.Due, now, of)
 		f.cfg.Emit(event.FireBegun{
 			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
-			Late: now.Sub(first.Due), MadeUp: first.MadeUp,
+			Late: now.Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo,
 		})
 		for _, a := range runs {
-			if a.Due.Equal(first.Due) && a.MadeUp == first.MadeUp {
+			if alike(a) {
 				f.cfg.Places.Submit(f.newRun(a))
 			}
 		}
@@ -147,7 +152,7 @@ func (f *Firing) newRun(a items.Action) *run {
 	yield := make(chan struct{})
 	r := &run{f: f, ctx: f.cfg.Context, yield: yield, Run: Run{
 		Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
-		Missed: a.Folded, MadeUp: a.MadeUp, Yield: yield,
+		Missed: a.Folded, MadeUp: a.MadeUp, Redo: a.Redo, Lost: a.Lost, Tries: a.Tries, Yield: yield,
 	}}
 	f.runs[a.Item] = r
 	if f.stopping || f.machine.Wanted(a.Item) {
@@ -191,6 +196,9 @@ func (r *run) over() {
 
 // Item implements places.Run.
 func (r *run) Item() int { return r.Run.Item }
+
+// First implements places.Run: what runs again goes before what waits for a place.
+func (r *run) First() bool { return r.Redo }
 
 // Enter implements places.Run. A function does not start once somebody else could own
 // the item, however long it waited for its place.
@@ -306,11 +314,16 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 		case items.End:
 			if rev == 0 || c.unknown { // the item is another's by now: this end is recorded nowhere
 				f.forgetRun(c.Due)
-				f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.instance})
+				if !c.failover { // else the leader's record says whether it runs again
+					f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.instance})
+				}
 				actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 				continue
 			}
 			f.ended(c.epoch, c.total, n, c.Due, c.took, c.err)
+			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
+		case items.CutRedo:
+			f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.Lost, Reason: c.Cut})
 			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 		default:
 			if c.Reset {
@@ -337,7 +350,8 @@ func (f *Firing) Refused(x execution.Change, why execution.Refusal, rec ledger.I
 	switch {
 	case why == execution.Obstructed:
 		reason = items.Elsewhere
-	case why == execution.ByRecord && (rec.Running() || !c.Due.After(rec.Through)):
+	case c.Redo && why == execution.ByRecord && rec.Redo.Due.Equal(c.Due): // the leader holds it back
+	case why == execution.ByRecord && (rec.Running() || rec.Redo.Owed() || !c.Due.After(rec.Through)):
 		reason = items.Behind
 	}
 	f.perform(f.machine.Refused(c.Action.Item, c.Due, reason, rec, detail, f.cfg.Now()))

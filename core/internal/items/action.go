@@ -28,6 +28,8 @@ const (
 	Record
 	// Drop: take the item out of those who wait for a place; then Dropped.
 	Drop
+	// CutRedo: commit that Due, which was to run again, does not; then Committed.
+	CutRedo
 	// Tell: the leader's notes, or skips that need no record.
 	Tell
 )
@@ -36,7 +38,7 @@ const (
 type Action struct {
 	Kind Kind
 	Item int
-	// Due is the fire in hand, for all kinds but Account, Drop and Tell.
+	// Due is the fire in hand, for all kinds but Account and Tell.
 	Due time.Time
 	// Through is the item's cursor after End, GiveBack and Account.
 	Through time.Time
@@ -44,6 +46,13 @@ type Action struct {
 	Fence registry.Revision
 	// MadeUp: the fire was missed, and runs late.
 	MadeUp bool
+	// Redo: the fire runs again. Lost is the instance that died last while it ran, Tries how
+	// many did.
+	Redo  bool
+	Lost  string
+	Tries int
+	// Cut is why CutRedo does.
+	Cut event.CutReason
 	// Folded is how many fires a Run stands for besides its own.
 	Folded int
 	// Reset: Account may lower the cursor, which was in the future.
@@ -72,6 +81,11 @@ func Told(skips []Skip) (notes ledger.Told) {
 		notes = notes.With(ledger.Note{Due: s.Last, First: s.First, Count: s.Count, Reason: string(s.Reason), Into: s.Into})
 	}
 	return notes
+}
+
+// ToldCut is the note of a fire that was to run again, and is cut.
+func ToldCut(r ledger.Redo, why event.CutReason) ledger.Told {
+	return ledger.Told{}.With(ledger.Note{Due: r.Due, Instance: r.Lost, Reason: string(why)})
 }
 
 // A Refusal says why a begin was not committed.

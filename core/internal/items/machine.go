@@ -24,6 +24,10 @@ type Settings struct {
 	Fires misfire.Fires
 	// Misfire is what becomes of fires that came due and could not begin.
 	Misfire misfire.Rule
+	// Failover: a fire that a dead instance had begun runs again.
+	Failover bool
+	// Floor: an instance of ElasticJob led until then, and nothing due up to it is made up.
+	Floor time.Time
 }
 
 // A Config is what a machine starts with.
@@ -34,17 +38,24 @@ type Config struct {
 	Up time.Time
 	// Blocked are items whose functions, of a session before, have not returned yet.
 	Blocked []int
+	// Places is how many items of the job run at once here; 0 is any number.
+	Places int
 }
 
 // A Machine holds the items of one instance. The zero value is of no use.
 type Machine struct {
 	set           Settings
 	up            time.Time
+	places        int
 	blocked       map[int]bool
+	wary          map[int]*item // those whose redo waits to be the only one of its kind
+	alone         *item         // the one that is
+	withheld      bool          // others did not begin, since they would have waited for its place
 	epoch, total  int
 	held          bool
 	until         time.Time
 	serverEnabled bool
+	foreign       bool // an instance of ElasticJob leads
 	stopping      bool
 	items         map[int]*item
 	strays        map[int]*item // items in hand that the ledger does not hold any more
@@ -88,6 +99,10 @@ type item struct {
 	owes bool
 	// freed is when the item was busy last.
 	freed time.Time
+	// redo is the fire that is to run again, as the record has it. redoing: it is in hand.
+	redo    ledger.Redo
+	redoing bool
+	cut     event.CutReason // why it is not
 	// recorded: the begin in hand stands in the ledger.
 	recorded bool
 	// unrecorded: no commit says what the cursor says, since monitoring was off.
@@ -107,8 +122,8 @@ type item struct {
 // New returns a machine that owns nothing. Servers count as enabled until Server says otherwise.
 func New(c Config) *Machine {
 	m := &Machine{
-		set: c.Settings, up: c.Up, blocked: map[int]bool{}, serverEnabled: true, items: map[int]*item{},
-		strays: map[int]*item{},
+		set: c.Settings, up: c.Up, places: c.Places, blocked: map[int]bool{}, wary: map[int]*item{}, serverEnabled: true,
+		items: map[int]*item{}, strays: map[int]*item{},
 	}
 	for _, n := range c.Blocked {
 		m.blocked[n] = true
@@ -161,6 +176,7 @@ func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 		it := m.adopt(n, rec, now)
 		if was != nil { // another item by the same number
 			m.delays.remove(was)
+			delete(m.wary, n)
 			it.known, it.disabled = was.known, was.disabled
 		}
 		m.items[n] = it
@@ -183,6 +199,7 @@ func (m *Machine) forget(it *item) {
 		m.put(Action{Kind: Drop, Item: it.number, Due: it.due})
 	}
 	m.delays.remove(it)
+	delete(m.wary, it.number)
 	delete(m.items, it.number)
 	if it.phase != idle {
 		it.known = false
@@ -210,6 +227,10 @@ func (it *item) back(rec ledger.Item, recorded bool, now time.Time) {
 // rest makes an item idle: nothing of it is in hand.
 func (m *Machine) rest(it *item) {
 	m.enter(it, idle)
+	it.redoing = false
+	if m.alone == it {
+		m.alone = nil
+	}
 	if m.strays[it.number] == it {
 		delete(m.strays, it.number)
 	}
@@ -229,7 +250,7 @@ func (m *Machine) inHand(n int) *item {
 
 // adopt makes the state of an item that is new here.
 func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
-	it := &item{number: n, cursor: rec.Through, place: -1}
+	it := &item{number: n, cursor: rec.Through, place: -1, redo: rec.Redo}
 	m.visited++
 	if it.cursor.IsZero() {
 		it.cursor = now
@@ -251,7 +272,7 @@ func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
 // update follows what the leader wrote about an item.
 func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
 	m.visited++
-	it.leaving, it.through = rec.Leaving, rec.Through
+	it.leaving, it.through, it.redo = rec.Leaving, rec.Through, rec.Redo
 	if it.told != rec.Told {
 		if notes := rec.Told.Notes(); len(notes) > 0 {
 			m.put(Action{Kind: Tell, Item: it.number, Notes: notes})
@@ -283,7 +304,7 @@ func (m *Machine) Known(n int, disabled bool, now time.Time) []Action {
 	was := it.disabled && it.known
 	it.known, it.disabled = true, disabled
 	if was && !disabled {
-		m.account(it, now)
+		m.account(it, event.SkipDisabled, now)
 	}
 	m.offer(it, now)
 	return m.done()
@@ -294,12 +315,38 @@ func (m *Machine) Server(enabled bool, now time.Time) []Action {
 	if m.serverEnabled == enabled {
 		return nil
 	}
+	m.serverEnabled = enabled
 	for _, n := range m.order {
-		if it := m.items[n]; enabled && !it.disabled {
-			m.account(it, now) // what came due while it was disabled
+		it := m.items[n]
+		if !enabled || it.disabled {
+			continue
+		}
+		if m.offerable(it) && it.redo.Owed() && m.set.Misfire.Window > 0 && now.Sub(it.redo.Due) > m.set.Misfire.Window {
+			m.cutRedo(it, event.CutDisabled)
+			continue
+		}
+		m.account(it, event.SkipDisabled, now) // what came due while it was disabled
+	}
+	m.offerAll(now)
+	return m.done()
+}
+
+// Foreign says whether an instance of ElasticJob leads: nothing begins beside one, and what
+// waits for a place is given back.
+func (m *Machine) Foreign(leads bool, now time.Time) []Action {
+	if m.foreign == leads {
+		return nil
+	}
+	for _, n := range m.order {
+		m.visited++
+		switch it := m.items[n]; {
+		case leads && it.phase == queued:
+			m.put(Action{Kind: Drop, Item: n, Due: it.due})
+		case !leads && m.whyOff(it) == event.SkipElasticJob:
+			m.account(it, event.SkipElasticJob, now)
 		}
 	}
-	m.serverEnabled = enabled
+	m.foreign = leads
 	m.offerAll(now)
 	return m.done()
 }
@@ -367,6 +414,7 @@ func (m *Machine) record(it *item) {
 // Unblock says that the function which a session before left behind has returned.
 func (m *Machine) Unblock(n int, now time.Time) []Action {
 	delete(m.blocked, n)
+	m.relieve(now)
 	if it := m.items[n]; it != nil {
 		m.visited++
 		it.freed = now
@@ -392,7 +440,7 @@ func (m *Machine) Tick(now time.Time) []Action {
 	// A commit is on its way: what disabled items owe rides along.
 	for _, n := range m.order {
 		if it := m.items[n]; it.phase == idle && m.off(it) {
-			m.account(it, now)
+			m.account(it, m.whyOff(it), now)
 		}
 	}
 	return m.done()
@@ -429,7 +477,12 @@ func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action 
 	if it == nil {
 		return nil
 	}
-	it.told, it.skips, it.through = Told(it.skips), nil, due
+	it.told, it.skips = Told(it.skips), nil
+	if it.redoing {
+		it.redo.Due = time.Time{}
+	} else {
+		it.through = due
+	}
 	m.enter(it, queued)
 	if m.stopping || m.items[n] != it {
 		m.giveBack(it)
@@ -467,7 +520,8 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	}
 	m.visited++
 	begins, skips := it.phase == beginning, it.skips
-	it.skips, it.recorded = nil, false
+	it.skips, it.recorded, it.redo = nil, false, rec.Redo
+	redoing := it.redoing
 	m.rest(it)
 	if it.cursor = it.before; !it.unrecorded && !rec.Through.IsZero() {
 		it.cursor = rec.Through
@@ -477,6 +531,8 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	}
 	switch {
 	case m.items[n] != it || why == NotOwned || rec.Running(): // offered again when the ledger lets it
+	case begins && why == Elsewhere && redoing:
+		m.cutRedo(it, event.CutElsewhere)
 	case begins && why == Elsewhere:
 		it.recorded = true
 		it.ready = now.Add(m.set.Delay)
@@ -487,6 +543,7 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 		}
 		m.offer(it, now)
 	}
+	m.relieve(now)
 	return m.done()
 }
 
@@ -521,7 +578,10 @@ func (m *Machine) giveBack(it *item) {
 	}
 	m.enter(it, ending)
 	it.skips = nil
-	m.put(Action{Kind: GiveBack, Item: it.number, Due: it.due, Through: it.before})
+	if it.redoing {
+		it.redo.Due = it.due
+	}
+	m.put(Action{Kind: GiveBack, Item: it.number, Due: it.due, Through: it.before, Redo: it.redoing})
 }
 
 // Returned says that the item's function has returned.
@@ -552,6 +612,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	it.unrecorded = true
 	m.rest(it)
 	m.tell(it, skips)
+	m.relieve(now)
 	if !stray {
 		m.offer(it, now)
 	}
@@ -567,9 +628,16 @@ func (m *Machine) Committed(n int, through, now time.Time) []Action {
 	}
 	m.visited++
 	it.told, it.skips, it.recorded, it.unrecorded = Told(it.skips), nil, false, false
+	switch {
+	case it.redoing && it.phase == accounting:
+		it.told, it.redo = ToldCut(it.redo, it.cut), ledger.Redo{}
+	case it.redoing && !it.redo.Owed():
+		it.redo = ledger.Redo{}
+	}
 	it.cursor, it.through = through, through
 	m.rest(it)
 	m.tellMissed(it)
+	m.relieve(now)
 	if m.items[n] == it {
 		m.offer(it, now)
 	}
@@ -602,11 +670,12 @@ func (m *Machine) ClockSet(by time.Duration) {
 	}
 }
 
-// Ahead returns the items whose cursors are after an instant.
+// Ahead returns the idle items whose cursors are after an instant, but for those of which a
+// fire is to run again first.
 func (m *Machine) Ahead(of time.Time) []int {
 	var items []int
 	for _, n := range m.order {
-		if it := m.items[n]; it.phase == idle && it.cursor.After(of) {
+		if it := m.items[n]; it.phase == idle && it.cursor.After(of) && !it.redo.Owed() {
 			items = append(items, n)
 		}
 	}
@@ -643,6 +712,9 @@ func (m *Machine) Total() int { return m.total }
 
 // Delayed reports whether the schedule in force is a fixed delay.
 func (m *Machine) Delayed() bool { return m.set.Delayed }
+
+// Failover reports whether what dead instances ran runs again.
+func (m *Machine) Failover() bool { return m.set.Failover }
 
 // IsKnown reports whether it was seen if an operator has disabled the item.
 func (m *Machine) IsKnown(n int) bool { return m.items[n] != nil && m.items[n].known }

@@ -228,6 +228,47 @@ func TestADisabledServerIsToldWhenItIsEnabled(t *testing.T) {
 	}
 }
 
+// Beside a leader of ElasticJob's nothing begins, and what has not been called yet is given
+// back. What came due meanwhile is told when one of ours leads again, and never runs.
+func TestNothingBeginsBesideALeaderOfElasticJob(t *testing.T) {
+	for _, monitor := range []bool{true, false} {
+		m := owning(Config{Settings: Settings{Monitor: monitor}}, 2)
+		require.Empty(t, m.Foreign(true, at(1)))
+		require.Empty(t, m.Foreign(true, at(1)))
+		require.Empty(t, m.Tick(at(35)))
+		m.Known(1, true, at(35))
+		a := one(t, m.Foreign(false, at(36)), map[bool]Kind{true: Account, false: Tell}[monitor])
+		require.Equal(t, []Skip{{First: at(10), Last: at(30), Count: 3, Reason: event.SkipElasticJob}}, a.Skips)
+		require.Zero(t, a.Item)
+	}
+	m := owning(under(each), 1)
+	begin := one(t, m.Tick(at(11)), Begin)
+	one(t, m.Begun(0, begin.Due, 1), Run)
+	one(t, m.Foreign(true, at(12)), Drop)
+	back := one(t, m.Dropped(0, begin.Due), GiveBack)
+	require.Empty(t, m.Committed(0, back.Through, at(13)))
+	a := one(t, m.Foreign(false, at(25)), Account)
+	require.Equal(t, []Skip{{First: at(10), Last: at(20), Count: 2, Reason: event.SkipElasticJob}}, a.Skips)
+}
+
+// What a leader of ElasticJob's may have run is told, and not made up, by whoever owns the
+// item next; what is due later is as ever.
+func TestNothingIsMadeUpBelowTheFloor(t *testing.T) {
+	c := under(each)
+	c.Floor = at(35)
+	m := owning(c, 1)
+	a := one(t, m.Tick(at(52)), Account)
+	require.Equal(t, []Skip{{First: at(10), Last: at(30), Count: 3, Reason: event.SkipElasticJob}}, a.Skips)
+	require.Equal(t, at(30), a.Through)
+	require.Equal(t, at(40), one(t, m.Committed(0, at(30), at(52)), Begin).Due)
+
+	l := all(1, ledger.Item{Through: zero})
+	l.Held, l.Until = true, at(20) // an epoch that ends before
+	m = owning(c, 1)
+	a = one(t, m.Own(l, at(52)), Account)
+	require.Equal(t, []Skip{{First: at(10), Last: at(20), Count: 2, Reason: event.SkipElasticJob}}, a.Skips)
+}
+
 // Finding 14: leaving is taken back while the item runs, or does not; nothing is lost.
 func TestLeavingTakenBackLosesNothing(t *testing.T) {
 	m := owning(under(skip), 1)

@@ -71,7 +71,9 @@ type world struct {
 	told    map[int][]ledger.Note
 	unknown map[int]bool
 	blocked map[int]bool
+	owed    map[int]time.Time // what is to run again
 	runs    int
+	again   int
 }
 
 const modelItems = 4
@@ -80,12 +82,12 @@ func newWorld(t *rapid.T) *world {
 	w := &world{
 		T: t, now: at(3), away: map[int]ledger.Item{}, running: map[int]Action{}, fate: map[int]map[time.Time]outcome{},
 		start: map[int]time.Time{}, notes: map[int][]ledger.Note{}, told: map[int][]ledger.Note{},
-		unknown: map[int]bool{}, blocked: map[int]bool{},
+		unknown: map[int]bool{}, blocked: map[int]bool{}, owed: map[int]time.Time{},
 	}
 	w.lines = []misfire.Line{{Now: grid(10 * time.Second)}}
 	w.heard = 1
-	w.set = Settings{Monitor: rapid.Bool().Draw(t, "monitor"), Fires: w.lines[0], Misfire: w.rule()}
-	c := Config{Settings: w.set, Up: at(rapid.SampledFrom([]float64{-1000, -35, 0}).Draw(t, "up"))}
+	w.set = Settings{Monitor: rapid.Bool().Draw(t, "monitor"), Fires: w.lines[0], Misfire: w.rule(), Failover: true}
+	c := Config{Settings: w.set, Places: rapid.IntRange(0, 2).Draw(t, "places"), Up: at(rapid.SampledFrom([]float64{-1000, -35, 0}).Draw(t, "up"))}
 	if rapid.Bool().Draw(t, "blocked") {
 		c.Blocked = []int{1}
 		w.blocked[1] = true
@@ -94,7 +96,13 @@ func newWorld(t *rapid.T) *world {
 	w.led = ledger.New(1, modelItems)
 	for n := range modelItems {
 		w.fate[n], w.unknown[n] = map[time.Time]outcome{}, true
-		w.assign(n, ledger.Item{Through: at(rapid.SampledFrom([]float64{-300, -40, -5, 0}).Draw(t, "through"))})
+		w.away[n] = ledger.Item{Through: at(rapid.SampledFrom([]float64{-300, -40, -5, 0}).Draw(t, "through"))}
+		if w.chance(50) {
+			w.fate[n][w.away[n].Through] = ran
+			w.die(n)
+		}
+		w.assign(n, w.away[n])
+		delete(w.away, n)
 	}
 	w.own()
 	return w
@@ -173,7 +181,7 @@ func (w *world) do(actions []Action) {
 
 // follows requires that what the machine has just decided is what the policy says.
 func (w *world) follows(a Action) {
-	begins := a.Kind == Begin || (a.Kind == Run && a.Fence == 0)
+	begins := !a.Redo && (a.Kind == Begin || (a.Kind == Run && a.Fence == 0))
 	late := w.now.Sub(a.Due)
 	switch r := w.set.Misfire; {
 	case begins && r.Policy == misfire.Skip && late > misfire.Prompt:
@@ -299,8 +307,11 @@ func (w *world) commit(i int, obstructed bool) {
 	after := rec
 	if !w.apply(&a, &after) {
 		why := NotOwned
-		if rec.Running() || !a.Due.After(rec.Through) {
+		if rec.Running() || rec.Redo.Owed() || !a.Due.After(rec.Through) {
 			why = Behind
+		}
+		if a.Redo && rec.Redo.Due.Equal(a.Due) {
+			why = NotOwned
 		}
 		w.do(w.m.Refused(a.Item, a.Due, why, rec, "", w.now))
 		return
@@ -309,7 +320,9 @@ func (w *world) commit(i int, obstructed bool) {
 		w.do(w.m.Refused(a.Item, a.Due, Elsewhere, rec, "b", w.now))
 		return
 	}
-	after.Told = ledger.Told{}
+	if a.Kind != CutRedo {
+		after.Told = ledger.Told{}
+	}
 	if after.Through.Before(rec.Through) && a.Kind != GiveBack && !a.Reset {
 		w.Fatalf("%+v: through falls from %v to %v", a, rec.Through, after.Through)
 	}
@@ -322,16 +335,30 @@ func (w *world) apply(a *Action, rec *ledger.Item) bool {
 	in := w.led
 	switch a.Kind {
 	case Begin:
-		if rec.Leaving || rec.Running() || (in.Held && (in.Until.IsZero() || a.Due.After(in.Until))) ||
-			!a.Due.After(rec.Through) {
+		if rec.Leaving || rec.Running() || (in.Held && (in.Until.IsZero() || a.Due.After(in.Until))) {
+			return false
+		}
+		if a.Redo || rec.Redo.Owed() {
+			if !a.Redo || !rec.Redo.Due.Equal(a.Due) {
+				return false
+			}
+			rec.Run, rec.Redo.Due = a.Due, time.Time{}
+			return true
+		}
+		if !a.Due.After(rec.Through) {
 			return false
 		}
 		rec.Through, rec.Run = a.Due, a.Due
+	case CutRedo:
+		if rec.Leaving || rec.Running() || (in.Held && in.Until.IsZero()) || !rec.Redo.Due.Equal(a.Due) {
+			return false
+		}
+		rec.Through, rec.Told, rec.Redo = later(rec.Through, a.Through), ToldCut(rec.Redo, a.Cut), ledger.Redo{}
 	case Record:
 		rec.Through, rec.Run = later(rec.Through, a.Due), a.Due
 	case End:
 		if rec.Run.Equal(a.Due) {
-			rec.Run = time.Time{}
+			rec.Run, rec.Redo = time.Time{}, ledger.Redo{}
 		}
 		if in.Held && a.Through.After(a.Due) { // a held ledger does not move on
 			a.Through, a.Skips = a.Due, nil
@@ -339,10 +366,15 @@ func (w *world) apply(a *Action, rec *ledger.Item) bool {
 		rec.Through = later(rec.Through, a.Through)
 	case GiveBack:
 		if rec.Run.Equal(a.Due) {
-			rec.Run, rec.Through = time.Time{}, a.Through
+			rec.Run = time.Time{}
+			if a.Redo {
+				rec.Redo.Due = a.Due
+			} else {
+				rec.Through = a.Through
+			}
 		}
 	case Account:
-		if rec.Running() || (in.Held && (in.Until.IsZero() || (len(a.Skips) > 0 && a.Through.After(in.Until)))) {
+		if rec.Running() || rec.Redo.Owed() || (in.Held && (in.Until.IsZero() || (len(a.Skips) > 0 && a.Through.After(in.Until)))) {
 			return false
 		}
 		if rec.Through = later(rec.Through, a.Through); a.Reset {
@@ -358,6 +390,12 @@ func (w *world) applied(a Action) {
 	case Begin:
 		w.do(w.m.Begun(a.Item, a.Due, registry.Revision(7)))
 	case Record:
+	case CutRedo:
+		if !w.owed[a.Item].Equal(a.Due) {
+			w.Fatalf("%+v: it is not owed: %v is", a, w.owed[a.Item])
+		}
+		delete(w.owed, a.Item)
+		w.do(w.m.Committed(a.Item, a.Through, w.now))
 	default:
 		w.do(w.m.Committed(a.Item, a.Through, w.now))
 	}
@@ -378,6 +416,16 @@ func (w *world) enter() {
 		w.Fatalf("item %d runs %v while it runs %v", a.Item, a.Due, was.Due)
 	}
 	due := a.Due.UTC()
+	if a.Redo {
+		if !w.owed[a.Item].Equal(a.Due) || a.Lost != "dead" {
+			w.Fatalf("%+v: it is not owed: %v is", a, w.owed[a.Item])
+		}
+		delete(w.owed, a.Item)
+		delete(w.fate[a.Item], due)
+		w.again++
+	} else if t := w.owed[a.Item]; !t.IsZero() {
+		w.Fatalf("item %d: %v runs before %v, which is to run again", a.Item, due, t)
+	}
 	if was := w.fate[a.Item][due]; was != "" && was != maybe && was != excused {
 		w.Fatalf("item %d: %v runs, and %s already", a.Item, due, was)
 	}
@@ -453,8 +501,8 @@ func (w *world) step() {
 	switch rapid.SampledFrom([]string{
 		"tick", "tick", "tick", "commit", "commit", "commit", "commit", "enter", "enter", "leave", "leave", "late",
 		"known", "known",
-		"policy", "server", "leaving", "take", "hold", "until", "epoch", "note", "monitor", "schedule", "hear", "unblock", "ahead",
-		"own",
+		"policy", "server", "failover", "redo", "redo", "redo", "redo", "leaving", "take", "hold", "until", "epoch", "note", "monitor", "schedule", "hear", "unblock", "ahead",
+		"own", "java", "floor",
 	}).Draw(w.T, "step") {
 	case "tick":
 		w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{1, 4, 9, 10, 25, 400}).Draw(w.T, "seconds")) * time.Second)
@@ -475,6 +523,12 @@ func (w *world) step() {
 		w.do(w.m.Known(n, w.chance(30), w.now))
 	case "server":
 		w.do(w.m.Server(w.chance(70), w.now))
+	case "java":
+		w.do(w.m.Foreign(w.chance(30), w.now))
+	case "floor":
+		s := w.set
+		s.Floor = w.now
+		w.change(s)
 	case "unblock":
 		if w.blocked[1] {
 			delete(w.blocked, 1)
@@ -492,11 +546,27 @@ func (w *world) step() {
 		s := w.set
 		s.Misfire = w.rule()
 		w.change(s)
+	case "failover":
+		s := w.set
+		s.Failover = w.chance(70)
+		w.change(s)
 	case "hear":
 		w.hear()
 	default:
 		w.lead()
 	}
+}
+
+// die has an item come from an owner that died while it ran the fire where its record stands.
+func (w *world) die(n int) {
+	rec := w.away[n]
+	was := w.fate[n][rec.Through.UTC()]
+	if !w.set.Monitor || rec.Redo.Owed() || (was != ran && was != excused) {
+		return
+	}
+	rec.Redo = ledger.Redo{Due: rec.Through, Lost: "dead", Tries: rapid.IntRange(1, 2).Draw(w.T, "tries")}
+	w.owed[n] = rec.Through
+	w.away[n] = rec
 }
 
 func (w *world) hear() {
@@ -528,12 +598,21 @@ func (w *world) late() {
 func (w *world) lead() {
 	n := w.item()
 	rec, owned := w.led.Get(n)
-	switch what := rapid.SampledFrom([]string{"leaving", "leaving", "take", "take", "hold", "until", "until", "epoch",
+	switch what := rapid.SampledFrom([]string{"leaving", "leaving", "redo", "redo", "take", "take", "hold", "until", "until", "epoch",
 		"epoch", "note", "schedule"}).Draw(w.T, "lead"); {
 	case what == "leaving" && owned:
 		rec.Leaving = !rec.Leaving
 		w.led.Set(n, rec)
 		w.written = true
+	case what == "redo" && !owned:
+		w.die(n)
+	case what == "redo" && !rec.Running() && w.recorded(n): // others had it, and died
+		w.away[n] = rec
+		w.led.Delete(n)
+		w.own()
+		w.die(n)
+		w.assign(n, w.away[n])
+		delete(w.away, n)
 	case what == "take" && !owned:
 		w.assign(n, w.away[n])
 		delete(w.away, n)
@@ -598,7 +677,7 @@ func (w *world) epoch() {
 		return
 	}
 	for _, rec := range w.led.All() {
-		if rec.Running() || rec.Told != (ledger.Told{}) || rec.Through.Before(base) {
+		if rec.Running() || rec.Redo.Owed() || rec.Told != (ledger.Told{}) || rec.Through.Before(base) {
 			return
 		}
 	}
@@ -656,6 +735,7 @@ func (w *world) calm() {
 		w.do(w.m.Unblock(1, w.now))
 	}
 	w.do(w.m.Server(true, w.now))
+	w.do(w.m.Foreign(false, w.now))
 	w.finish()
 	for n := range modelItems {
 		w.do(w.m.Known(n, false, w.now))
@@ -675,6 +755,9 @@ func (w *world) calm() {
 		for _, t := range w.fires(it.cursor, w.now) {
 			w.Fatalf("item %d: %v is owed by an idle machine", n, t)
 		}
+		if t := w.owed[n]; !t.IsZero() {
+			w.Fatalf("item %d: %v is to run again, and does not: %+v", n, t, it)
+		}
 		w.books(n, w.now)
 		for _, note := range w.notes[n] {
 			require.Contains(w, w.told[n], note)
@@ -684,7 +767,7 @@ func (w *world) calm() {
 
 // Whatever happens, each fire has one outcome or is owed.
 func TestEveryFireHasOneOutcome(t *testing.T) {
-	runs := 0
+	runs, again := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
@@ -700,7 +783,10 @@ func TestEveryFireHasOneOutcome(t *testing.T) {
 			w.calm()
 		}
 		runs += w.runs
+		again += w.again
 	})
+	t.Logf("%d runs, %d of them again", runs, again)
+	require.Positive(t, again, "nothing has run again")
 	require.Greater(t, runs, 100, "chance has played too little")
 }
 

@@ -9,16 +9,26 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// off reports whether the item is not to run, by an operator's wish.
-func (m *Machine) off(it *item) bool { return it.disabled || !m.serverEnabled }
+// off reports whether the item is not to run, by an operator's wish or beside a leader
+// of ElasticJob's.
+func (m *Machine) off(it *item) bool { return it.disabled || !m.serverEnabled || m.foreign }
+
+// whyOff is how that is told.
+func (m *Machine) whyOff(it *item) event.SkipReason {
+	if m.foreign && !it.disabled && m.serverEnabled {
+		return event.SkipElasticJob
+	}
+	return event.SkipDisabled
+}
 
 // offer begins the first fire that an idle item owes, or accounts for what it skips.
 func (m *Machine) offer(it *item, now time.Time) {
-	if m.stopping || it.phase != idle || !it.known || m.blocked[it.number] {
+	if !m.offerable(it) {
 		return
 	}
 	last := m.held && !m.until.IsZero()
-	if it.leaving || (m.held && !last) {
+	if it.redo.Owed() {
+		m.offerRedo(it)
 		return
 	}
 	if it.unrecorded && m.set.Monitor {
@@ -39,9 +49,15 @@ func (m *Machine) offer(it *item, now time.Time) {
 	if last {
 		upTo = m.lastOf(now)
 	}
+	if skips := m.skip(event.SkipElasticJob, it.cursor, earlier(m.set.Floor, upTo)); len(skips) > 0 {
+		if m.pass(it, lastOf(skips, it.cursor), skips); it.phase != idle {
+			return // what follows is decided once that is recorded
+		}
+	}
 	d := m.decide(it.cursor, upTo, now)
 	skips := skipped(d)
 	switch {
+	case len(d.Runs) > 0 && m.withholds():
 	case len(d.Runs) > 0:
 		if d.Folded.Count > 0 {
 			skips = append(skips, Skip{First: d.Folded.First, Last: d.Folded.Last, Count: d.Folded.Count, Into: d.Runs[0]})
@@ -55,6 +71,12 @@ func (m *Machine) offer(it *item, now time.Time) {
 	case len(skips) > 0:
 		m.pass(it, lastOf(skips, it.cursor), skips)
 	}
+}
+
+// offerable reports whether anything may begin of an item, or be decided about it.
+func (m *Machine) offerable(it *item) bool {
+	return !m.stopping && it.phase == idle && it.known && !m.blocked[it.number] && !it.leaving &&
+		(!m.held || !m.until.IsZero())
 }
 
 // reasons are how a decision's are told.
@@ -76,6 +98,8 @@ func (m *Machine) offerDelayed(it *item, now time.Time) {
 			m.catchUp(it)
 		}
 	case it.ready.After(now):
+		m.delays.add(it)
+	case m.withholds():
 		m.delays.add(it)
 	default:
 		it.before, it.folded, it.owes, it.madeUp = it.cursor, 0, false, false
@@ -100,7 +124,11 @@ func (m *Machine) begin(it *item, due time.Time, skips []Skip) {
 
 // run is what hands the item to its function.
 func (it *item) run(fence registry.Revision) Action {
-	return Action{Kind: Run, Item: it.number, Due: it.due, Fence: fence, MadeUp: it.madeUp, Folded: it.folded}
+	a := Action{Kind: Run, Item: it.number, Due: it.due, Fence: fence, MadeUp: it.madeUp, Folded: it.folded}
+	if it.redoing {
+		a.Redo, a.Lost, a.Tries = true, it.redo.Lost, it.redo.Tries
+	}
+	return a
 }
 
 // lastOf is up to where the epoch that ends lets its fires run: with a record at
@@ -132,14 +160,14 @@ func (m *Machine) finish(it *item, skips []Skip, now time.Time) {
 func (m *Machine) close(it *item, now time.Time) {
 	var skips []Skip
 	if !m.set.Delayed {
-		skips = m.skip(event.SkipDisabled, it.cursor, m.until)
+		skips = m.skip(m.whyOff(it), it.cursor, m.until)
 	}
 	m.finish(it, skips, now)
 }
 
-// account tells what came due while the item was disabled.
-func (m *Machine) account(it *item, now time.Time) {
-	if it.phase != idle || !it.known || it.leaving || m.held || m.stopping {
+// account tells what came due while the item was off.
+func (m *Machine) account(it *item, why event.SkipReason, now time.Time) {
+	if it.phase != idle || !it.known || it.leaving || m.held || m.stopping || it.redo.Owed() {
 		return
 	}
 	if m.set.Delayed {
@@ -147,7 +175,7 @@ func (m *Machine) account(it *item, now time.Time) {
 		it.ready = later(it.ready, now)
 		return
 	}
-	if skips := m.skip(event.SkipDisabled, it.cursor, now); len(skips) > 0 {
+	if skips := m.skip(why, it.cursor, now); len(skips) > 0 {
 		m.pass(it, lastOf(skips, it.cursor), skips)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 var kindNames = map[Kind]string{
-	Begin: "Begin", Run: "Run", End: "End", GiveBack: "GiveBack", Account: "Account", Record: "Record", Drop: "Drop",
+	CutRedo: "CutRedo",
+	Begin:   "Begin", Run: "Run", End: "End", GiveBack: "GiveBack", Account: "Account", Record: "Record", Drop: "Drop",
 	Tell: "Tell",
 }
 
@@ -73,14 +74,15 @@ func in(p phase) *Machine {
 	return m
 }
 
-// What every event does in every state: what comes out, and the state that follows.
-// Those that nothing has asked for do nothing.
-func TestEveryEventInEveryState(t *testing.T) {
-	rec := ledger.Item{Through: zero}
-	events := []struct {
-		name string
-		send func(m *Machine, due time.Time) string
-	}{
+// An occurrence is an event, and how it is sent.
+type occurrence struct {
+	name string
+	send func(m *Machine, due time.Time) string
+}
+
+// occurrences are all events of item 0, whose record is rec.
+func occurrences(rec ledger.Item) []occurrence {
+	return []occurrence{
 		{"Tick", func(m *Machine, _ time.Time) string { return says(m.Tick(at(15))) }},
 		{"Begun", func(m *Machine, due time.Time) string { return says(m.Begun(0, due, 1)) }},
 		{"NotOwned", func(m *Machine, due time.Time) string { return says(m.Refused(0, due, NotOwned, rec, "", at(15))) }},
@@ -93,6 +95,7 @@ func TestEveryEventInEveryState(t *testing.T) {
 		{"Known", func(m *Machine, _ time.Time) string { return says(m.Known(0, false, at(15))) }},
 		{"disabled", func(m *Machine, _ time.Time) string { return says(m.Known(0, true, at(15))) }},
 		{"Server", func(m *Machine, _ time.Time) string { return says(m.Server(false, at(15))) }},
+		{"Foreign", func(m *Machine, _ time.Time) string { return says(m.Foreign(true, at(15))) }},
 		{"Own", func(m *Machine, _ time.Time) string { return says(m.Own(all(1, rec), at(15))) }},
 		{"leaving", func(m *Machine, _ time.Time) string {
 			rec := rec
@@ -105,6 +108,11 @@ func TestEveryEventInEveryState(t *testing.T) {
 		{"Reset", func(m *Machine, _ time.Time) string { return says(m.Reset(at(5), at(15))) }},
 		{"Stop", func(m *Machine, _ time.Time) string { return says(m.Stop()) }},
 	}
+}
+
+// What every event does in every state: what comes out, and the state that follows.
+// Those that nothing has asked for do nothing.
+func TestEveryEventInEveryState(t *testing.T) {
 	// What comes out → the state that follows; a state alone is the same as before.
 	table := map[phase]map[string]string{
 		idle: {
@@ -121,13 +129,19 @@ func TestEveryEventInEveryState(t *testing.T) {
 			"Begun": "Run → queued", "NotOwned": " → idle", "Behind": "Begin → beginning",
 			"Elsewhere": "Account → accounting", "taken": " → stray",
 		},
-		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "leaving": "Drop → queued",
+		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "leaving": "Drop → queued", "Foreign": "Drop → queued",
 			"taken": "Drop → stray", "Stop": "Drop → queued"},
 		running: {
 			"Returned": "End → ending", "taken": " → stray",
 		},
 		ending: {"Committed": " → idle", "taken": " → stray"},
 	}
+	everyEvent(t, in, occurrences(ledger.Item{Through: zero}), table)
+}
+
+// everyEvent sends every event in every state, with the fire in hand and with another one.
+func everyEvent(t *testing.T, in func(phase) *Machine, events []occurrence, table map[phase]map[string]string) {
+	t.Helper()
 	byDue := []string{"Begun", "Entered", "Dropped", "Returned"}
 	for p := range phases {
 		for _, e := range events {

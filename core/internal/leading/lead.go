@@ -19,6 +19,8 @@ import (
 var (
 	// errNotLeader: the term is another's, or gone.
 	errNotLeader = errors.New("not the leader any more")
+	// errJava: ElasticJob has assigned items since the last commit of a leader of ours.
+	errJava = errors.New("an instance of ElasticJob led before")
 	// errStale: what the plan was derived from has changed.
 	errStale = errors.New("the state has changed")
 )
@@ -27,12 +29,21 @@ var (
 func (l *Leader) lead(ctx context.Context) error {
 	l.mu.Lock()
 	l.look = false
+	java := l.java
+	l.java = false
 	l.mu.Unlock()
+	if java {
+		l.floor = l.cfg.Now()
+	}
 	err := l.reshard(ctx)
+	l.mu.Lock()
 	if err != nil {
-		l.mu.Lock()
 		l.look = true
-		l.mu.Unlock()
+	}
+	mend := err == nil && l.mend
+	l.mu.Unlock()
+	if mend {
+		l.tidy.Poke()
 	}
 	if errors.Is(err, errNotLeader) {
 		return l.abdicate(ctx) // let all elect
@@ -71,6 +82,8 @@ func (l *Leader) reshard(ctx context.Context) error {
 			again = plan.Base != nil
 		}
 		switch {
+		case errors.Is(err, errJava):
+			l.floor = l.cfg.Now() // and once more
 		case errors.Is(err, errStale):
 			l.refused++
 			if !settle.Pause(ctx, pause) {
@@ -184,10 +197,14 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	l.base = s.base
 	l.mu.Unlock()
 	s.View = sharding.View{
-		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
+		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
 		Base: l.readBase(s.base),
 	}
 	l.add(&s, ids, nodes[fixed:])
+	seen := s
+	l.mu.Lock()
+	l.seen = &seen
+	l.mu.Unlock()
 	return s, nil
 }
 
@@ -271,14 +288,20 @@ func (l *Leader) schedule(ctx context.Context, s *snapshot) (bool, error) {
 	if f.ZoneOpen && err == nil && was.Zone != "" {
 		rule.Zone = was.Zone
 	}
-	if s.schedule.Exists() && err == nil && was.Rule == rule {
+	same := s.schedule.Exists() && err == nil && was.Rule == rule
+	if same && !l.floor.After(was.Floor) {
 		return false, nil
 	}
-	next := layout.Schedule{Number: was.Number + 1, Rule: rule}
+	next := layout.Schedule{Number: was.Number + 1, Rule: rule, Floor: was.Floor}
+	if l.floor.After(next.Floor) {
+		next.Floor = l.floor
+	}
 	op := registry.Create(l.cfg.Job.Schedule(), nil)
 	if s.schedule.Exists() {
 		op = registry.Set(l.cfg.Job.Schedule(), nil, s.schedule.Version)
-		if err == nil {
+		if same {
+			next.Number, next.Since, next.Before = was.Number, was.Since, was.Before
+		} else if err == nil {
 			next.Since = l.since(*s, was.Since)
 			next.Before = past(was, l.owed(*s))
 		} else {

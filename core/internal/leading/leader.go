@@ -24,6 +24,10 @@ type Facts struct {
 	ZoneOpen bool
 	// Monitor and Delayed are as in the configuration.
 	Monitor, Delayed bool
+	// Failover: what a dead owner ran runs again; Window is how late that may be where no
+	// instance was up meanwhile.
+	Failover bool
+	Window   time.Duration
 	// Up is since when the job has had a live instance, as this one has registered it.
 	Up time.Time
 	// Lives and Instances are the ids whose nodes the watches have shown.
@@ -72,18 +76,23 @@ type Leader struct {
 	able    bool
 	look    bool
 	untidy  bool
+	off     bool // failover was switched off: nodes of it may stand
 	flags   map[string]bool
 	pause   time.Duration
 	waiting bool
 	wary    bool // a look is to come, whatever happens
 	watched map[target]bool
 	base    registry.Node // as the last view had it
+	seen    *snapshot     // the last view
+	mend    bool          // the items' instance nodes are to be compared with the ledgers
+	java    bool          // an instance of ElasticJob led last, as far as was seen
 
 	// Of the work task alone:
 	stamp     int             // of this leader's commits
 	refused   int             // commits in a row that met a change of a ledger
 	contended []string        // whose ledgers the last of them would have written
 	warned    map[string]bool // foreign nodes that were told
+	floor     time.Time       // until when ElasticJob led, where it did before this term
 }
 
 type target struct {
@@ -121,9 +130,17 @@ func (l *Leader) Look() {
 // Tidy makes the leader remove what nobody needs any more.
 func (l *Leader) Tidy() {
 	l.mu.Lock()
-	l.untidy = true
+	l.untidy, l.mend = true, true
 	l.mu.Unlock()
 	l.tidy.Poke()
+}
+
+// FailoverOff makes the leader remove what ElasticJob keeps of failovers: nobody takes it.
+func (l *Leader) FailoverOff() {
+	l.mu.Lock()
+	l.off = true
+	l.mu.Unlock()
+	l.Tidy()
 }
 
 // OnLeader follows the leader's node.
@@ -135,8 +152,14 @@ func (l *Leader) OnLeader(n registry.Node) {
 	self := n.Owned && now == l.cfg.ID
 	follow, unfollow := self && !l.follows, !self && l.follows
 	l.follows = self
-	if self {
-		l.led, l.look, l.untidy = true, true, true
+	if follow {
+		l.seen = nil // of a term before
+	}
+	switch {
+	case self:
+		l.led, l.look, l.untidy, l.mend = true, true, true, true
+	case n.Exists():
+		l.java = n.Ephemeral && layout.IsJava(now)
 	}
 	l.mu.Unlock()
 	switch {
@@ -344,8 +367,9 @@ func (l *Leader) abdicate(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	led := l.led
-	l.led = false
+	l.led, l.seen = false, nil
 	l.mu.Unlock()
+	l.floor = time.Time{}
 	l.cfg.Changed()
 	if led {
 		l.work.Poke() // the node may have gone before: nobody else says that there is one to elect

@@ -440,6 +440,38 @@ func tidies(b *bed, ops []registry.Op) bool {
 
 // Finding 11: tidying that takes long is in nobody's way. A crash is mended within a
 // second meanwhile.
+// Switched off, what ElasticJob keeps of failovers goes, in as many commits as it takes, but for
+// what stands in a session.
+func TestSwitchedOffFailoverLeavesNothing(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		a := b.join("a", at(2*time.Millisecond))
+		b.until("leads", func() bool { return b.led(a) && b.ledger("a").Len() == 6 })
+		require.NoError(b, registry.EnsurePath(b.Context(), b.stranger, b.job.FailoverItems()))
+		for n := range 200 {
+			b.commit(registry.Create(b.job.FailoverItem(n), nil))
+		}
+		b.commit(registry.Create(b.job.Failovering(3), []byte("x")), registry.CreateEphemeral(b.job.Failover(2), []byte("y")))
+		left := func() int {
+			names, err := b.stranger.Children(b.Context(), b.job.FailoverItems())
+			require.NoError(b, err)
+			nodes, err := b.stranger.Get(b.Context(), b.job.Failovering(3))
+			require.NoError(b, err)
+			if nodes[0].Exists() {
+				return len(names) + 1
+			}
+			return len(names)
+		}
+		a.Tidy() // it was not switched off
+		time.Sleep(time.Minute)
+		require.Equal(b, 201, left())
+		a.FailoverOff()
+		b.until("all is gone", func() bool { return left() == 0 })
+		nodes, err := b.stranger.Get(b.Context(), b.job.Failover(2))
+		require.NoError(b, err)
+		require.True(b, nodes[0].Exists())
+	})
+}
+
 func TestSlowTidyingDelaysNothing(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		deletes := atomic.Int64{}

@@ -3,30 +3,39 @@ package leading
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
 
-// tidyUp removes the nodes of items that the total does not have any more. It runs on
-// the tidy task, in commits that a former leader, or a leader of another epoch, cannot
-// make: each checks the life, the term and the base.
+// tidyUp removes the nodes of items that the total does not have any more, and those of
+// ElasticJob's failovers once that is switched off, and mends those that say who owns an item.
+// It runs on the tidy task, in commits that a former leader, or a leader of another epoch,
+// cannot make: each checks the life, the term and the base.
 func (l *Leader) tidyUp() {
 	ctx := l.cfg.Context
 	l.mu.Lock()
-	due := l.untidy && l.node.Owned && l.able && string(l.node.Value) == l.cfg.ID
-	if due {
+	leads := l.node.Owned && l.able && string(l.node.Value) == l.cfg.ID
+	untidy := l.untidy && leads
+	if untidy {
 		l.untidy = false
 	}
 	l.mu.Unlock()
-	if !due || ctx.Err() != nil {
+	if !leads || ctx.Err() != nil {
 		return
 	}
-	if err := l.tidyItems(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, registry.ErrSessionLost) {
+	var err error
+	if untidy {
+		err = errors.Join(l.tidyItems(ctx), l.tidyFailover(ctx))
+	}
+	mended := l.mendOwners(ctx) // what it could not do is still noted
+	if err := errors.Join(err, mended); err != nil && ctx.Err() == nil && !errors.Is(err, registry.ErrSessionLost) {
 		l.mu.Lock()
-		l.untidy = true
+		l.untidy = l.untidy || untidy
 		l.mu.Unlock()
 		if settle.Pause(ctx, tidyPause) {
 			l.tidy.Poke()
@@ -72,6 +81,61 @@ func (l *Leader) tidyItems(ctx context.Context) error {
 		}
 	}
 	return l.sweep(ctx, base, ops)
+}
+
+// tidyFailover removes the queue of ElasticJob's failovers, and what says of items that they
+// run again, but for what stands in a session: that goes with it.
+func (l *Leader) tidyFailover(ctx context.Context) error {
+	l.mu.Lock()
+	off, base := l.off, l.base
+	l.mu.Unlock()
+	if !off || l.cfg.Facts().Failover || !base.Exists() {
+		return nil
+	}
+	ops, err := l.failoverNodes(ctx)
+	for room := l.cfg.Session.Limits().MaxOps - tidyGuards; err == nil && len(ops) > 0; {
+		some := ops[:min(room, len(ops))]
+		ops, err = ops[len(some):], l.sweep(ctx, base, some)
+	}
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.off = false // whoever leads in another epoch, or term, leaves them to a reconciliation
+	l.mu.Unlock()
+	return nil
+}
+
+// failoverNodes returns what deletes ElasticJob's nodes of failovers.
+func (l *Leader) failoverNodes(ctx context.Context) (ops []registry.Op, err error) {
+	job := l.cfg.Job
+	var paths []string
+	names, err := l.cfg.Session.Children(ctx, job.FailoverItems())
+	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+		return nil, err
+	}
+	for _, name := range names {
+		paths = append(paths, job.FailoverItems()+"/"+name)
+	}
+	names, err = l.cfg.Session.Children(ctx, job.Sharding())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if n, ok := layout.ParseItem(name); ok {
+			paths = append(paths, job.Failover(n), job.Failovering(n))
+		}
+	}
+	nodes, err := l.cfg.Session.Get(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if n.Exists() && !n.Ephemeral {
+			ops = append(ops, registry.Delete(n.Path, n.Version))
+		}
+	}
+	return ops, nil
 }
 
 // settledTotal is the total of an epoch of which every item is assigned, so that nothing
@@ -128,4 +192,108 @@ func (l *Leader) sweep(ctx context.Context, base registry.Node, ops []registry.O
 		return err
 	}
 	return nil
+}
+
+// mendOwners makes the items' instance nodes say what the ledgers say: ElasticJob's tools
+// read them, and somebody deleted or overwrote one, or an instance of ElasticJob led. It goes
+// by the last view; a commit of this leader since makes it look again first.
+func (l *Leader) mendOwners(ctx context.Context) error {
+	l.mu.Lock()
+	seen := l.seen
+	due := l.mend && seen != nil && settledTotal(seen.base) > 0
+	if due {
+		l.mend = false
+	}
+	l.mu.Unlock()
+	if !due {
+		return nil // the next look asks again
+	}
+	ops, err := l.wrongOwners(ctx, seen)
+	guard := []registry.Op{l.life(), registry.Check(seen.term.Path, seen.term.Version), registry.Check(seen.base.Path, seen.base.Version)}
+	for most := l.cfg.Session.Limits().MaxOps - len(guard); err == nil && len(ops) > 0; {
+		n := min(most, len(ops))
+		_, err = l.cfg.Session.Commit(ctx, slices.Concat(guard, ops[:n])...)
+		ops = ops[n:]
+	}
+	if err == nil {
+		return nil
+	}
+	l.mu.Lock()
+	l.mend = true
+	l.mu.Unlock()
+	if _, refused := errors.AsType[*registry.CommitError](err); refused && !errors.Is(err, registry.ErrDenied) {
+		l.Look()
+		return nil
+	}
+	return err
+}
+
+// wrongOwners returns what corrects the items' instance nodes.
+func (l *Leader) wrongOwners(ctx context.Context, seen *snapshot) (ops []registry.Op, err error) {
+	owners := seen.owners()
+	items := make([]int, 0, len(owners))
+	for n := range owners {
+		items = append(items, n)
+	}
+	if len(items) == 0 {
+		return nil, nil
+	}
+	slices.Sort(items)
+	nodes, err := l.cfg.Session.Get(ctx, paths(items, l.cfg.Job.ItemInstance)...)
+	if err != nil {
+		return nil, err
+	}
+	var missing []int
+	for i, n := range nodes {
+		switch owner := owners[items[i]]; {
+		case !n.Exists():
+			missing = append(missing, items[i])
+		case string(n.Value) != owner:
+			ops = append(ops, registry.Set(n.Path, []byte(owner), n.Version))
+		}
+	}
+	if len(missing) == 0 {
+		return ops, nil
+	}
+	nodes, err = l.cfg.Session.Get(ctx, paths(missing, l.cfg.Job.Item)...)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range nodes {
+		if !n.Exists() {
+			ops = append(ops, registry.Create(n.Path, nil))
+		}
+		ops = append(ops, registry.Create(l.cfg.Job.ItemInstance(missing[i]), []byte(owners[missing[i]])))
+	}
+	return ops, nil
+}
+
+func paths(items []int, of func(int) string) []string {
+	all := make([]string, len(items))
+	for i, n := range items {
+		all[i] = of(n)
+	}
+	return all
+}
+
+// owners is who owns each item of the epoch in force, as far as one that is not dead does
+// alone.
+func (s *snapshot) owners() map[int]string {
+	owners, twice := map[int]string{}, map[int]bool{}
+	for _, m := range s.Members {
+		if m.Ledger == nil || s.Base == nil || m.Ledger.Epoch != s.Base.Epoch {
+			continue
+		}
+		for n := range m.Ledger.All() {
+			_, known := owners[n]
+			twice[n] = twice[n] || known || m.State == sharding.Dead
+			owners[n] = m.ID
+		}
+	}
+	for n, is := range twice {
+		if is {
+			delete(owners, n)
+		}
+	}
+	return owners
 }

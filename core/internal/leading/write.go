@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -34,6 +35,9 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot) (done 
 	if err != nil {
 		return done, err
 	}
+	if l.floor.IsZero() && l.javaAssigned(p, nodes) {
+		return done, errJava
+	}
 	w := writing{leader: l, s: s, nodes: nodes, done: &done}
 	var next *sharding.Step // the last one is known as such when there is no other
 	for step := range p.Steps(l.room(nodes)) {
@@ -51,6 +55,14 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot) (done 
 		return done, err
 	}
 	return done, l.nudge(ctx, p, w.s, nil)
+}
+
+// javaAssigned reports whether ElasticJob has given away an item that moves: it has led since
+// a leader of ours wrote last, whoever saw it.
+func (l *Leader) javaAssigned(p *sharding.Plan, nodes map[string]registry.Node) bool {
+	return slices.ContainsFunc(p.Moves, func(mv sharding.Move) bool {
+		return layout.IsJava(string(nodes[l.cfg.Job.ItemInstance(mv.Item)].Value))
+	})
 }
 
 // A writing is a plan that is being committed.
@@ -102,10 +114,27 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 func (l *Leader) tellCut(step sharding.Step) {
 	for _, w := range step.Ledgers {
 		for _, c := range w.Cut {
+			if c.Note.Instance == "" {
+				l.cfg.Emit(skipped(l.cfg.Job.Name(), c))
+				continue
+			}
 			l.cfg.Emit(event.ItemCut{
 				Job: l.cfg.Job.Name(), Epoch: c.Epoch, Item: c.Item, Due: c.Note.Due, Instance: c.Note.Instance,
+				Reason: event.CutReason(c.Note.Reason),
 			})
 		}
+	}
+}
+
+// skipped is what the note of an owner tells that has recorded skips, and may not have told
+// them.
+func skipped(job string, c sharding.Cut) event.Event {
+	n := c.Note
+	if !n.Into.IsZero() {
+		return event.ItemsFolded{Job: job, Epoch: c.Epoch, Items: []int{c.Item}, First: n.First, Last: n.Due, Count: n.Count, Into: n.Into}
+	}
+	return event.ItemsSkipped{
+		Job: job, Epoch: c.Epoch, Items: []int{c.Item}, First: n.First, Due: n.Due, Count: n.Count, Reason: event.SkipReason(n.Reason),
 	}
 }
 
@@ -234,7 +263,7 @@ func (l *Leader) commit(ctx context.Context, s snapshot, ops []registry.Op) erro
 	switch {
 	case refused && errors.Is(err, registry.ErrDenied):
 		return err
-	case refused && failed.Index < guardOps:
+	case refused && failed.Index == 0:
 		return fmt.Errorf("%w: %w", errNotLeader, err)
 	case refused:
 		return fmt.Errorf("%w: %w", errStale, err)

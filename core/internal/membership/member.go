@@ -54,6 +54,8 @@ type Config struct {
 	Overwrite bool
 	// Class is the Java class of the job, "" for none.
 	Class string
+	// Beside: it joins although an instance of ElasticJob is registered, or leads.
+	Beside bool
 	// Strategies are the program's own.
 	Strategies map[string]strategy.Strategy
 	// IP and Name are the stable part of the instance's id.
@@ -96,6 +98,7 @@ type Member struct {
 	halted    map[string]bool // stable names that an operator has paused
 	instances map[string]bool
 	lives     map[string]layout.Life
+	java      java
 	firing    *firing.Firing
 	leader    *leading.Leader
 	leading   context.CancelFunc
@@ -105,8 +108,8 @@ type Member struct {
 // A former registration of the same session, of which the next one is made.
 type former struct {
 	id      string
-	created registry.Revision
-	ledger  *ledger.Ledger
+	created registry.Revision // of its ledger; 0: it ended before that was read
+	ledger  *ledger.Ledger    // as it was known last
 	cause   error
 }
 
@@ -125,6 +128,7 @@ const (
 func New(c Config) *Member {
 	m := &Member{
 		cfg: c, servers: map[string]string{}, halted: map[string]bool{}, instances: map[string]bool{}, lives: map[string]layout.Life{},
+		java: java{live: map[string]bool{}, told: map[string]bool{}, joins: c.Beside},
 	}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
@@ -331,6 +335,8 @@ func (m *Member) State() State {
 		s.Disabled = "the server " + m.cfg.IP + " is disabled"
 	case m.halted[m.cfg.Name]:
 		s.Disabled = "the instance " + m.cfg.Name + " is paused"
+	case m.java.led != "":
+		s.Disabled = m.java.leads()
 	}
 	f, l := m.firing, m.leader
 	m.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -16,8 +17,9 @@ import (
 
 // prepare makes the job's nodes, and writes or adopts its configuration.
 func (m *Member) prepare(ctx context.Context) error {
+	made := false
 	for {
-		done, err := m.scaffold(ctx)
+		done, err := m.scaffold(ctx, &made)
 		if err != nil || done {
 			return err
 		}
@@ -25,24 +27,35 @@ func (m *Member) prepare(ctx context.Context) error {
 }
 
 // scaffold reports true when everything stands. It is repeated when others make the same
-// nodes at the same time.
-func (m *Member) scaffold(ctx context.Context) (bool, error) {
+// nodes at the same time. made is set once this member has made the job.
+func (m *Member) scaffold(ctx context.Context, made *bool) (bool, error) {
 	wanted := m.cfg.Job.Scaffold()
-	nodes, err := m.cfg.Session.Get(ctx, append(wanted, m.cfg.Job.Config())...)
+	nodes, err := m.cfg.Session.Get(ctx, append(wanted, m.cfg.Job.Config(), m.cfg.Job.Leader())...)
 	if err != nil {
 		return false, fmt.Errorf("core: prepare: %w", err)
 	}
-	config := nodes[len(nodes)-1]
+	config, leader := nodes[len(wanted)], nodes[len(wanted)+1]
+	if config.Exists() && !*made {
+		if err := m.checkJava(ctx, leader); err != nil {
+			return false, err
+		}
+	}
 	var ops, guard []registry.Op
 	for _, n := range nodes[:len(wanted)] {
+		root := n.Path == m.cfg.Job.Root()
 		switch {
+		case !n.Exists() && root:
+			ops = append(ops, registry.Create(n.Path, []byte(m.cfg.Class)))
 		case !n.Exists():
 			ops = append(ops, registry.Create(n.Path, nil))
 		case n.Ephemeral:
 			return false, &field.Error{Job: m.name(), Field: n.Path, Problem: "is an ephemeral node of somebody else; delete it or choose another namespace"}
-		case n.Path == m.cfg.Job.Root():
+		case root:
 			if err := m.checkClass(n); err != nil {
 				return false, err
+			}
+			if !config.Exists() && string(n.Value) != m.cfg.Class { // somebody made the directory, nobody the job
+				ops = append(ops, registry.Set(n.Path, []byte(m.cfg.Class), n.Version))
 			}
 		case n.Path == m.cfg.Job.OwnRoot():
 			if err := m.checkRemoved(n); err != nil {
@@ -63,6 +76,7 @@ func (m *Member) scaffold(ctx context.Context) (bool, error) {
 	ops = slices.Concat(guard, ops) // nothing is made any more once the job is removed
 	fits := m.cfg.Session.Limits().MaxOps
 	_, err = m.cfg.Session.Commit(ctx, ops[:min(len(ops), fits)]...)
+	*made = *made || (err == nil && !config.Exists())
 	if errors.Is(err, registry.ErrExists) || errors.Is(err, registry.ErrNoParent) || errors.Is(err, registry.ErrVersion) || errors.Is(err, registry.ErrNotFound) {
 		err = nil
 	}
@@ -141,8 +155,8 @@ func (m *Member) tellConfig(set settings.Settings, stored layout.Config) {
 
 // tellSettings warns of what is set and does not do what it says.
 func (m *Member) tellSettings(set settings.Settings) {
-	for _, line := range settings.Inactive(set.Stored) {
-		m.warn(line, nil)
+	if lines := settings.Inactive(set.Stored, m.cfg.Local.Props); len(lines) > 0 {
+		m.warn(strings.Join(lines, "; "), nil)
 	}
 	if line := set.ZoneWarning(); line != "" {
 		m.warn(line, nil)

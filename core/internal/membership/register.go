@@ -23,6 +23,9 @@ import (
 // former registration of this session goes with the same commit, and what its ledger
 // holds stands in the new one.
 func (m *Member) register(ctx context.Context) error {
+	if err := m.refuseJava(); err != nil {
+		return err
+	}
 	id, err := m.identify()
 	if err != nil {
 		return err
@@ -70,6 +73,8 @@ func (m *Member) register(ctx context.Context) error {
 		cause = m.former.cause
 	}
 	m.stage = stageRegistered
+	m.java.joins = true // one that comes now comes later
+	m.tellJava()
 	m.mu.Unlock()
 	if cause != nil {
 		m.warn("the registration was removed from outside; the instance has registered again as "+id.String(), cause)
@@ -141,7 +146,7 @@ func (m *Member) inherit(ctx context.Context) (*ledger.Ledger, []registry.Op, er
 		return nil, nil, err
 	}
 	led := old.ledger
-	if n := nodes[0]; n.Exists() && n.Created == old.created {
+	if n := nodes[0]; n.Exists() && (old.created == 0 || n.Created == old.created) {
 		if now, err := ledger.Decode(n.Value); err == nil {
 			led = now // the leader, or a commit in flight, may have written it since
 		}
@@ -177,7 +182,8 @@ func (m *Member) inherit(ctx context.Context) (*ledger.Ledger, []registry.Op, er
 
 // disown takes the items out of a ledger that others have been given since: when the old
 // one was dropped, its owner was taken for dead. It returns what keeps the leader from
-// giving away more meanwhile: each of its commits sets the term.
+// giving away more: each of its commits sets the term at the version that it has read, so
+// that one which was planned without this registration is refused.
 func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.Node) ([]registry.Op, error) {
 	ids, err := m.cfg.Session.Children(ctx, m.cfg.Job.Ledgers())
 	if err != nil {
@@ -203,7 +209,7 @@ func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.N
 	if !term.Exists() || term.Owned {
 		return nil, nil
 	}
-	return []registry.Op{registry.Check(term.Path, term.Version)}, nil
+	return []registry.Op{registry.Set(term.Path, term.Value, term.Version)}, nil
 }
 
 // open starts firing, or goes on, with the ledger that the registration has made.
@@ -320,14 +326,15 @@ func (m *Member) breakOff(cause error) {
 	if l != nil {
 		l.Close()
 	}
-	if f != nil && old != nil {
-		old.ledger = f.Suspend()
-		old.cause = cause
-	} else {
-		old = nil
+	next := &former{id: id, ledger: ledger.New(0, 0), cause: cause}
+	if old != nil && old.id == id {
+		next.created = old.created
+	}
+	if f != nil {
+		next.ledger = f.Suspend()
 	}
 	m.mu.Lock()
-	m.former, m.broken = old, nil
+	m.former, m.broken = next, nil
 	m.shutDown = m.shutDown && m.sure // else more than the instance is gone
 	m.id = layout.InstanceID{}
 	m.stage = stageWatching

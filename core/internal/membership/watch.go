@@ -91,13 +91,14 @@ func (m *Member) putInForce() {
 	defer m.putting.Unlock()
 	m.mu.Lock()
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
-	after, beside := m.set.ShowAfter, m.besideJava()
+	after, beside, foreign := m.set.ShowAfter, m.besideJava(), m.java.led != ""
 	m.mu.Unlock()
 	if f == nil || left {
 		return
 	}
-	f.SetServer(begins)
 	f.Show(after, beside)
+	f.SetForeign(foreign)
+	f.SetServer(begins)
 	if set != m.put {
 		m.put = set
 		f.Configure(set)
@@ -120,6 +121,9 @@ func (m *Member) enabled(ip string) bool {
 func (m *Member) onInstance(n registry.Node) func() {
 	id := path.Base(n.Path)
 	had := m.instances[id]
+	if layout.IsJava(id) {
+		m.onJava(id, n.Ephemeral)
+	}
 	if n.Exists() {
 		m.instances[id] = true
 	} else {
@@ -133,26 +137,10 @@ func (m *Member) onInstance(n registry.Node) func() {
 	switch {
 	case had == n.Exists():
 		return nil
-	case isJava(id):
+	case layout.IsJava(id):
 		return m.switched
 	}
 	return m.look
-}
-
-// isJava tells the instances of ElasticJob itself, by the form of the id.
-func isJava(id string) bool {
-	parsed, err := layout.ParseInstanceID(id)
-	return err == nil && parsed.IsJava()
-}
-
-// besideJava reports whether an instance is there that knows no ledgers. The caller holds mu.
-func (m *Member) besideJava() bool {
-	for id := range m.instances {
-		if isJava(id) {
-			return true
-		}
-	}
-	return false
 }
 
 func (m *Member) onLife(n registry.Node) func() {
@@ -205,6 +193,10 @@ func (m *Member) onInForce(n registry.Node) func() {
 	if err == nil {
 		var t timing
 		if t, err = timingOf(s); err == nil {
+			t.floor = m.rule.floor
+			if !s.Floor.Equal(m.inForce.Floor) {
+				t.floor = earlier(s.Floor, m.cfg.Now()) // another clock may be far ahead
+			}
 			m.inForce, m.rule = s, t
 			return m.refire
 		}
@@ -238,6 +230,14 @@ type timing struct {
 	line    misfire.Line
 	delayed bool
 	delay   time.Duration
+	floor   time.Time
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func timingOf(s layout.Schedule) (timing, error) {
@@ -282,7 +282,10 @@ func (m *Member) itemSettings() items.Settings {
 		t.line.Now = m.set.Schedule
 		t.delay, t.delayed = m.set.Schedule.Delay()
 	}
-	return items.Settings{Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire}
+	return items.Settings{
+		Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover,
+		Floor: t.floor,
+	}
 }
 
 // onLeader follows who leads.
@@ -293,6 +296,7 @@ func (m *Member) onLeader(e registry.Event) {
 	if e.Synced || l == nil {
 		return
 	}
+	m.onJavaLeader(e.Node)
 	l.OnLeader(e.Node)
 	m.look()
 }
@@ -365,7 +369,7 @@ func (m *Member) adoptConfig() {
 	if err == nil {
 		m.set = set
 	}
-	f := m.firing
+	f, l, beside := m.firing, m.leader, m.besideJava()
 	m.mu.Unlock()
 	if err != nil {
 		m.warn("the configuration in the registry is refused; the last good one stays in force", err)
@@ -381,6 +385,9 @@ func (m *Member) adoptConfig() {
 	if f != nil {
 		m.arm(set.Reconcile)
 	}
+	if l != nil && was.Stored.Failover && !set.Stored.Failover && !beside {
+		l.FailoverOff()
+	}
 	m.look()
 }
 
@@ -392,6 +399,9 @@ func (m *Member) facts() leading.Facts {
 	eligible := map[string]bool{}
 	instances := make([]string, 0, len(m.instances))
 	for id := range m.instances {
+		if layout.IsJava(id) {
+			continue // it has no ledger, and waits for none
+		}
 		instances = append(instances, id)
 		if parsed, err := layout.ParseInstanceID(id); err == nil {
 			eligible[id] = m.enabled(parsed.IP) && !m.halted[parsed.Stable()]
@@ -401,7 +411,7 @@ func (m *Member) facts() leading.Facts {
 	set := m.itemSettings()
 	s := m.set
 	f := leading.Facts{
-		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Up: m.up, Lives: lives, Instances: instances,
+		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Up: m.up, Lives: lives, Instances: instances,
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},

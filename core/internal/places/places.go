@@ -28,6 +28,8 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 type Run interface {
 	// Item is the sharding item.
 	Item() int
+	// First reports whether it goes before others that wait for a place.
+	First() bool
 	// Enter is asked when there is a place. False drops the run.
 	Enter() bool
 	// Call does the work.
@@ -62,14 +64,24 @@ func New(limit int, returned func(item int)) *Places {
 	return &Places{limit: limit, returned: returned, waiting: map[int]*waiter{}, running: map[int]int{}}
 }
 
-// Submit has the run's function called, at once or when a place is free, in the order
-// of submission.
+// Limit is how many run at once.
+func (p *Places) Limit() int { return p.limit }
+
+// Submit has the run's function called, at once or when a place is free: those that go
+// first before the others, each in the order of submission.
 func (p *Places) Submit(r Run) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.active >= p.limit {
 		w := &waiter{run: r}
-		p.queue = append(p.queue, w)
+		at := len(p.queue)
+		if r.First() {
+			at = slices.IndexFunc(p.queue, func(w *waiter) bool { return !w.run.First() })
+			if at < 0 {
+				at = len(p.queue)
+			}
+		}
+		p.queue = slices.Insert(p.queue, at, w)
 		p.waiting[r.Item()] = w
 		return
 	}

@@ -41,12 +41,15 @@ type run struct {
 	*log
 	item   int
 	refuse bool
+	first  bool
 	call   func() error
 	err    error
 	took   time.Duration
 }
 
 func (r *run) Item() int { return r.item }
+
+func (r *run) First() bool { return r.first }
 
 func (r *run) Enter() bool {
 	r.note("enter", r.item)
@@ -105,6 +108,26 @@ func TestPlacesAreTakenInTheOrderOfSubmission(t *testing.T) {
 		}, l.take())
 		require.True(t, p.Idle())
 		require.Empty(t, p.Queued())
+	})
+}
+
+func TestWhatGoesFirstWaitsBeforeTheOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l := &log{}
+		p := New(1, nil)
+		require.Equal(t, 1, p.Limit())
+		for n := range 6 {
+			p.Submit(&run{log: l, item: n, call: sleep(time.Second), first: n == 3 || n == 5})
+		}
+		require.True(t, p.Drop(1))
+		p.Wait()
+		var entered []string
+		for _, line := range l.take() {
+			if line[0] == 'e' {
+				entered = append(entered, line)
+			}
+		}
+		require.Equal(t, []string{"enter 0", "enter 3", "enter 5", "enter 2", "enter 4"}, entered)
 	})
 }
 

@@ -100,13 +100,16 @@ func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Setti
 		Gap: cmp.Or(c.Props[PropGap], "run-after"), Overlap: cmp.Or(c.Props[PropOverlap], "first"),
 		Reconcile: time.Duration(max(c.ReconcileIntervalMinutes, 0)) * time.Minute,
 	}
-	var errs [6]error
+	var errs [7]error
 	s.ShowAfter, errs[4] = ParseShowRunning(c.Props[PropShowRunning])
 	s.Misfire, errs[5] = ParseMisfire(c)
 	s.Schedule, errs[0] = ParseSchedule(c.Cron, s.Zone, s.Gap, s.Overlap)
 	errs[1] = checkTotal(c.ShardingTotalCount, s.Schedule)
 	s.Strategy, errs[2] = findStrategy(c.JobShardingStrategyType, own)
 	s.ItemParams, errs[3] = layout.ParseItemParams(c.ShardingItemParameters)
+	if c.Failover && !c.MonitorExecution {
+		errs[6] = field.Errorf("failover", "without monitoring nothing says what a dead instance ran; set Monitor, or leave Failover out")
+	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, Named(job, err)
 	}
@@ -285,16 +288,19 @@ func findStrategy(name string, own map[string]strategy.Strategy) (strategy.Strat
 	return s, nil
 }
 
+// jobProps begin the names of props that ElasticJob gives to its kinds of job and to its
+// error handlers.
+var jobProps = []string{"streaming.", "script.", "http.", "email.", "wechat.", "dingtalk."}
+
 // Inactive says in one line each which settings have no effect yet, but would in
-// ElasticJob or in a later version.
-func Inactive(c layout.Config) []string {
+// ElasticJob or in a later version. local are the program's own props, which count here.
+func Inactive(c layout.Config, local layout.Props) []string {
 	var lines []string
 	say := func(active bool, line string) {
 		if active {
 			lines = append(lines, line)
 		}
 	}
-	say(c.Failover, "Failover is set but not active yet: an item whose instance dies while it runs waits for its next fire")
 	say(c.MaxTimeDiffSeconds > 0, "MaxTimeDiff is set but not active yet: clocks are not compared")
 	say(c.StaticSharding, "StaticSharding is set but not active yet: items move when instances change")
 	var foreign []string
@@ -305,6 +311,12 @@ func Inactive(c layout.Config) []string {
 	} {
 		if set {
 			foreign = append(foreign, key)
+		}
+	}
+	for key := range c.Props {
+		_, counts := local[key]
+		if !counts && slices.ContainsFunc(jobProps, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			foreign = append(foreign, "props."+key)
 		}
 	}
 	slices.Sort(foreign)

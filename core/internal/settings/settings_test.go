@@ -281,18 +281,19 @@ func TestRefires(t *testing.T) {
 
 // Finding C 20, and E 7: what a Java configuration asks for beyond that.
 func TestInactive(t *testing.T) {
-	require.Empty(t, Inactive(good()))
+	require.Empty(t, Inactive(good(), nil))
 	c := good()
 	c.MaxTimeDiffSeconds = 0
-	require.Empty(t, Inactive(c))
+	require.Empty(t, Inactive(c, nil))
 	c.Misfire, c.MaxTimeDiffSeconds, c.Failover, c.StaticSharding = false, 5, true, true
 	c.JobErrorHandlerType, c.JobListenerTypes = "LOG", []string{"x"}
-	lines := Inactive(c)
-	require.Len(t, lines, 4)
-	for i, begin := range []string{"Failover is", "MaxTimeDiff is", "StaticSharding is"} {
+	c.Props = layout.Props{"script.command.line": "a.sh", "dingtalk.webhook": "sesame", "mine": "1"}
+	lines := Inactive(c, layout.Props{"script.command.line": "b.sh"})
+	require.Len(t, lines, 3)
+	for i, begin := range []string{"MaxTimeDiff is", "StaticSharding is"} {
 		require.True(t, strings.HasPrefix(lines[i], begin), lines[i])
 	}
-	require.Equal(t, "settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType, jobListenerTypes", lines[3])
+	require.Equal(t, "settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType, jobListenerTypes, props.dingtalk.webhook", lines[2])
 }
 
 func TestOverwritingKeepsWhatOnlyElasticJobKnows(t *testing.T) {

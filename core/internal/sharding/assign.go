@@ -86,7 +86,7 @@ func (p *Plan) findOwners() map[int]string {
 		}
 		for n, rec := range m.Ledger.All() {
 			if m.State == Dead {
-				rec = cutRuns(m.ID, rec)
+				rec = p.orphan(m.ID, rec)
 			}
 			if p.outranks(m, rec, owners[n], p.records[n]) {
 				owners[n], p.records[n] = m.ID, rec

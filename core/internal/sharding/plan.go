@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
@@ -191,7 +192,7 @@ func (p *Plan) inherit() (owed bool) {
 			continue
 		}
 		for n, rec := range m.Ledger.All() {
-			rec = cutRuns(m.ID, rec)
+			rec = p.orphan(m.ID, rec)
 			if p.done(rec) || stale(n, m.Ledger.Epoch) {
 				p.after[m.ID].Delete(n)
 				continue
@@ -273,18 +274,54 @@ func (p *Plan) owes(l *ledger.Ledger) bool {
 
 // done reports whether an item has accounted for the epoch that ends.
 func (p *Plan) done(rec ledger.Item) bool {
-	if rec.Running() || rec.Told != (ledger.Told{}) {
+	if rec.Running() || rec.Redo.Owed() || rec.Told != (ledger.Told{}) {
 		return false
 	}
 	return p.view.Delayed || !rec.Through.Before(p.view.Base.Through)
 }
 
-// cutRuns returns the record that a dead owner's item goes on with: what ran is cut.
-func cutRuns(id string, rec ledger.Item) ledger.Item {
+// MaxTries is how many lives may end while one fire runs: after that it is not run again.
+const MaxTries = 3
+
+// orphan returns the record that a dead owner's item goes on with: what ran is to run again
+// where failover is on, and is cut otherwise.
+func (p *Plan) orphan(id string, rec ledger.Item) ledger.Item {
+	redo := rec.Redo
 	if rec.Running() {
-		rec.Told = rec.Told.With(ledger.Note{Due: rec.Run, Instance: id})
+		redo = ledger.Redo{Due: rec.Run, Lost: id, Tries: rec.Redo.Tries + 1}
 	}
 	rec.Run, rec.Leaving = time.Time{}, false
+	if rec.Redo = redo; !redo.Owed() {
+		rec.Redo = ledger.Redo{}
+		return rec
+	}
+	if failpoint.Mutant(failpoint.RedoIgnored) {
+		rec.Redo = ledger.Redo{}
+		return rec
+	}
+	if why, is := p.isCut(redo); is {
+		rec = cut(rec, why)
+	}
+	return rec
+}
+
+// isCut reports whether a fire that was begun does not run again, and why.
+func (p *Plan) isCut(r ledger.Redo) (event.CutReason, bool) {
+	switch {
+	case !p.view.Failover:
+		return event.CutPlain, true
+	case r.Tries >= MaxTries:
+		return event.CutTries, true
+	case p.view.Window > 0 && !r.Due.After(p.view.Up) && p.view.Now.Sub(r.Due) > p.view.Window:
+		return event.CutLate, true
+	}
+	return event.CutPlain, false
+}
+
+// cut returns the record of an item of which a fire is owed again, and is cut instead.
+func cut(rec ledger.Item, why event.CutReason) ledger.Item {
+	rec.Told = rec.Told.With(ledger.Note{Due: rec.Redo.Due, Instance: rec.Redo.Lost, Reason: string(why)})
+	rec.Redo = ledger.Redo{}
 	return rec
 }
 

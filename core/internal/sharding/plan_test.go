@@ -5,11 +5,13 @@ import (
 	"iter"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 )
@@ -224,6 +226,82 @@ func TestPlans(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, nil) })
 	}
+}
+
+// With failover, what a dead owner ran is owed again by whoever has the item next.
+func TestFailoverPlans(t *testing.T) {
+	in := func(total int) *layout.Base { return base(1, 0, total, 2, true) }
+	e := func(total int, its items) *ledger.Ledger { return led(1, total, its) }
+	fresh := func() *ledger.Ledger { return led(0, 0, nil) }
+	redo := func(due int, lost string, tries int) ledger.Redo {
+		return ledger.Redo{Due: at(due), Lost: lost, Tries: tries}
+	}
+	ran := func(lost string, tries int) ledger.Item { // it runs again
+		return ledger.Item{Through: at(7), Run: at(5), Redo: ledger.Redo{Lost: lost, Tries: tries}}
+	}
+	owes := func(lost string, tries int) ledger.Item {
+		return ledger.Item{Through: at(7), Redo: redo(5, lost, tries)}
+	}
+	cutAs := func(lost string, why event.CutReason) ledger.Item {
+		return ledger.Item{Through: at(7), Told: ledger.Told{}.With(ledger.Note{Due: at(5), Instance: lost, Reason: string(why)})}
+	}
+	for _, tt := range []planCase{
+		{"what ran is owed", in(1), 1, to("b"), []Member{dead("a", e(1, items{0: busy})), on("b", fresh())}, want{
+			Moves: []Move{{0, "a", "b"}}, Drop: []string{"a"},
+			Written: map[string]*ledger.Ledger{"a": nil, "b": e(1, items{0: {Through: at(5), Redo: redo(5, "a", 1)}})},
+		}},
+		{"the second death counts", in(1), 1, to("b"), []Member{dead("a", e(1, items{0: ran("x", 1)})), on("b", fresh())}, want{
+			Moves: []Move{{0, "a", "b"}}, Drop: []string{"a"}, Written: map[string]*ledger.Ledger{"a": nil, "b": e(1, items{0: owes("a", 2)})},
+		}},
+		{"the third is the last", in(1), 1, to("b"), []Member{dead("a", e(1, items{0: ran("x", 2)})), on("b", fresh())}, want{
+			Moves: []Move{{0, "a", "b"}}, Drop: []string{"a"},
+			Written: map[string]*ledger.Ledger{"a": nil, "b": e(1, items{0: cutAs("a", event.CutTries)})},
+		}},
+		{"what waited counts no death", in(1), 1, to("b"), []Member{dead("a", e(1, items{0: owes("x", 2)})), on("b", fresh())}, want{
+			Moves: []Move{{0, "a", "b"}}, Drop: []string{"a"}, Written: map[string]*ledger.Ledger{"a": nil, "b": e(1, items{0: owes("x", 2)})},
+		}},
+		{"it moves between the living", in(1), 1, to("b"), []Member{on("a", e(1, items{0: owes("x", 1)})), on("b", fresh())}, want{
+			Moves: []Move{{0, "a", "b"}}, Written: map[string]*ledger.Ledger{"a": e(1, items{}), "b": e(1, items{0: owes("x", 1)})},
+		}},
+		{"nobody eligible: it stays owed", in(1), 1, nil, []Member{dead("a", e(1, items{0: ran("x", 1)})), off("b", fresh())}, want{}},
+		{"the next epoch waits for it", base(2, 1, 1, 7, false), 1, to("b"), []Member{on("a", until(held(e(1, items{0: owes("x", 1)})), 7))}, want{
+			Held: []string{"a"},
+		}},
+		{"the epoch ends with its owner dead", base(2, 1, 1, 7, false), 1, to("b"), []Member{dead("a", until(held(e(1, items{0: ran("x", 1)})), 7)), on("b", fresh())}, want{
+			Moves: []Move{{0, "a", "b"}}, Held: []string{"b"}, Drop: []string{"a"},
+			Written: map[string]*ledger.Ledger{"a": nil, "b": until(e(1, items{0: owes("a", 2)}), 7)},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tt.run(t, func(v *View) { v.Failover = true }) })
+	}
+	down := func(cut bool) planCase {
+		is := owes("x", 1)
+		if cut {
+			is = cutAs("x", event.CutLate)
+		}
+		return planCase{"", in(1), 1, to("b"), []Member{dead("a", e(1, items{0: owes("x", 1)})), on("b", fresh())}, want{
+			Moves: []Move{{0, "a", "b"}}, Drop: []string{"a"}, Written: map[string]*ledger.Ledger{"a": nil, "b": e(1, items{0: is})},
+		}}
+	}
+	for name, c := range map[string]struct {
+		up     int
+		window time.Duration
+		cut    bool
+	}{
+		"nobody was up, for too long":  {9, 3 * time.Second, true},
+		"nobody was up, for a moment":  {9, 5 * time.Second, false},
+		"nobody was up, and no window": {9, 0, false},
+		"somebody was up":              {4, 3 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			down(c.cut).run(t, func(v *View) { v.Failover, v.Window, v.Up = true, c.window, at(c.up) })
+		})
+	}
+	t.Run("switched off", func(t *testing.T) {
+		planCase{"", in(1), 1, to("b"), []Member{dead("a", e(1, items{0: owes("x", 1)})), on("b", fresh())}, want{
+			Moves: []Move{{0, "a", "b"}}, Drop: []string{"a"}, Written: map[string]*ledger.Ledger{"a": nil, "b": e(1, items{0: cutAs("x", event.CutPlain)})},
+		}}.run(t, nil)
+	})
 }
 
 // How epochs begin.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
@@ -223,6 +224,36 @@ func TestNotesThatDoNotFitAreToldByTheLeader(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is to run again and does not fit is cut, and told by the leader; the items move all the same.
+func TestWhatIsToRunAgainAndDoesNotFitIsCut(t *testing.T) {
+	members := append(own(2_000, delayed(true), longName), on("b", ledger.New(0, 0)))
+	members[0].State, members[0].Eligible = Dead, false
+	cl := &cluster{T: t, cut: map[Cut]bool{}, view: View{
+		Base: &layout.Base{Epoch: 1, To: 2_000, Assigned: true, Through: at(0)}, Total: 2_000, Monitor: true, Failover: true,
+		Delayed: true, Now: at(100), Up: at(0), Members: members, Assign: by(strategy.Sticky{}),
+	}}
+	cl.settle(portable())
+	require.Nil(t, cl.owned(longName), "dropped")
+	l := cl.owned("b")
+	require.Equal(t, 2_000, l.Len())
+	require.NotEmpty(t, cl.cut)
+	again := 0
+	for n, rec := range l.All() {
+		note := ledger.Note{Due: delayed(true)(n).Run.UTC(), Instance: longName, Reason: string(event.CutRoom)}
+		told := cl.cut[Cut{Epoch: 1, Item: n, Note: note}]
+		require.NotEqual(t, told, rec.Redo.Owed(), "item %d: told, or to run again", n)
+		again += boolInt(rec.Redo.Owed())
+	}
+	t.Logf("%d of 2,000 run again", again)
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // A ledger that two others would not fit a commit with loses its notes before its items.

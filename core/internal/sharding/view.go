@@ -43,6 +43,10 @@ type View struct {
 	// Monitor and Delayed are as in the configuration: begins are recorded; the schedule
 	// is a fixed delay.
 	Monitor, Delayed bool
+	// Failover: what a dead owner ran runs again at the item's next owner. Window is how late
+	// that may be where no instance was up meanwhile; 0 is however late.
+	Failover bool
+	Window   time.Duration
 	// Now is the leader's clock.
 	Now time.Time
 	// Up is since when the job has had a live instance without a break.

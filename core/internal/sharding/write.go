@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
@@ -98,7 +99,7 @@ func (w *writer) grow(id string, rec ledger.Item) {
 	rec.Last = ledger.Last{}
 	if g := (group{id, rec}); !w.groups[g] {
 		w.groups[g] = true
-		more += recordBytes + w.noteBytes(rec.Told) + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
+		more += recordBytes + redoBytes(rec.Redo) + w.noteBytes(rec.Told) + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
 	}
 	w.size[id] += more
 	w.bytes += more
@@ -116,6 +117,14 @@ func (w *writer) lastBytes(id string, last ledger.Last) int {
 	}
 	w.lasts[id] += more
 	return more
+}
+
+// redoBytes is what a fire that runs again adds to a record.
+func redoBytes(r ledger.Redo) int {
+	if r == (ledger.Redo{}) {
+		return 0
+	}
+	return 80 + 2*len(r.Lost) // a name that JSON escapes is rare
 }
 
 func (w *writer) noteBytes(t ledger.Told) int {
@@ -199,7 +208,7 @@ func (w *writer) move(m Move) {
 	want := w.plan.after[m.To]
 	rec, _ := want.Get(m.Item)
 	sizes := w.touches(m)
-	ops, bytes := w.room.MoveOps(m.Item), w.room.MoveBytes+recordBytes+itemBytes+w.noteBytes(rec.Told)+want.Total/6
+	ops, bytes := w.room.MoveOps(m.Item), w.room.MoveBytes+recordBytes+itemBytes+redoBytes(rec.Redo)+w.noteBytes(rec.Told)+want.Total/6
 	if rec.Last != (ledger.Last{}) {
 		bytes += min(ledger.MaxLast, recordBytes+itemBytes+want.Total/6)
 	}
@@ -265,8 +274,14 @@ func (w *writer) wanted(id string) *ledger.Ledger {
 	want := w.plan.after[id].Clone()
 	if w.omitted[id] {
 		for n, rec := range w.now[id].All() {
-			if now, has := want.Get(n); has && rec.Told == (ledger.Told{}) {
+			now, has := want.Get(n)
+			if has && rec.Told == (ledger.Told{}) {
 				now.Told = rec.Told
+			}
+			if has && !rec.Redo.Owed() {
+				now.Redo = rec.Redo
+			}
+			if has {
 				want.Set(n, now)
 			}
 		}
@@ -305,41 +320,51 @@ func (w *writer) writes() []Write {
 	bytes := w.bytes
 	for _, id := range slices.Sorted(maps.Keys(w.size)) {
 		x := Write{ID: id, Version: w.version[id], Value: w.now[id].EncodeWithin(w.room.MaxValue)}
-		if len(x.Value) > w.room.MaxValue {
-			w.omit(&x)
+		for len(x.Value) > w.room.MaxValue && w.omit(&x) {
 		}
 		bytes += len(x.Value) - w.size[id]
 		writes = append(writes, x)
 		w.version[id]++
 	}
 	for i := range writes {
-		if bytes > w.room.Bytes {
-			bytes -= len(writes[i].Value)
-			w.omit(&writes[i])
-			bytes += len(writes[i].Value)
+		for bytes > w.room.Bytes {
+			was := len(writes[i].Value)
+			if !w.omit(&writes[i]) {
+				break
+			}
+			bytes += len(writes[i].Value) - was
 		}
 		w.length[writes[i].ID] = len(writes[i].Value)
 	}
 	return writes
 }
 
-// omit leaves the notes out of a ledger that is written.
-func (w *writer) omit(x *Write) {
+// omit leaves the notes out of a ledger that is written, and when there are none the fires
+// that were to run again: they are cut. It reports false when there is nothing to leave out.
+func (w *writer) omit(x *Write) bool {
 	l := w.now[x.ID]
-	var noted []int
+	without := map[int]ledger.Item{}
 	for n, rec := range l.All() {
+		if rec.Told != (ledger.Told{}) {
+			without[n] = rec
+		}
+	}
+	if len(without) == 0 {
+		for n, rec := range l.All() {
+			if rec.Redo.Owed() {
+				without[n] = cut(rec, event.CutRoom)
+			}
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(without)) {
+		rec := without[n]
 		for _, note := range rec.Told.Notes() {
 			x.Cut = append(x.Cut, Cut{Epoch: l.Epoch, Item: n, Note: note})
 		}
-		if rec.Told != (ledger.Told{}) {
-			noted = append(noted, n)
-		}
-	}
-	for _, n := range noted {
-		rec, _ := l.Get(n)
 		rec.Told = ledger.Told{}
 		l.Set(n, rec)
 	}
-	w.omitted[x.ID] = w.omitted[x.ID] || len(noted) > 0
+	w.omitted[x.ID] = w.omitted[x.ID] || len(without) > 0
 	x.Value = l.EncodeWithin(w.room.MaxValue)
+	return len(without) > 0
 }

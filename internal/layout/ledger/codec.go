@@ -44,6 +44,9 @@ type group struct {
 	Run     string `json:"run"`
 	Leaving bool   `json:"leaving"`
 	Told    []Note `json:"told"`
+	Redo    string `json:"redo"`
+	Lost    string `json:"lost"`
+	Tries   int    `json:"tries"`
 }
 
 // A last are the items whose last runs began and ended at the same time.
@@ -89,10 +92,27 @@ func (l *Ledger) appendGroups(b []byte) []byte {
 		if it.Told.text != "" {
 			b = append(append(b, `,"told":`...), it.Told.text...)
 		}
+		b = it.Redo.append(b)
 		b = append(b, '}')
 	}
 	if len(records) > 0 {
 		b = append(b, ']')
+	}
+	return b
+}
+
+// append appends what there is of a fire that runs again.
+func (r Redo) append(b []byte) []byte {
+	b = appendInstant(b, "redo", r.Due)
+	if r.Lost != "" {
+		lost, err := json.Marshal(r.Lost)
+		if err != nil {
+			panic("ledger: " + err.Error()) // a string can be written
+		}
+		b = append(append(b, `,"lost":`...), lost...)
+	}
+	if r.Tries != 0 {
+		b = strconv.AppendInt(append(b, `,"tries":`...), int64(r.Tries), 10)
 	}
 	return b
 }
@@ -234,6 +254,13 @@ func (l *Ledger) addGroup(g group) error {
 	if it.Told, err = readTold(g.Told); err != nil {
 		return err
 	}
+	if it.Redo.Due, err = parseInstant(g.Redo); err != nil {
+		return fmt.Errorf("redo: %w", err)
+	}
+	if g.Tries < 0 {
+		return fmt.Errorf("tries: %d is negative", g.Tries)
+	}
+	it.Redo.Lost, it.Redo.Tries = g.Lost, g.Tries
 	for _, n := range numbers {
 		if _, twice := l.items[n]; twice {
 			return fmt.Errorf("items: %d occurs twice", n)

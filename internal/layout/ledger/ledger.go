@@ -22,10 +22,27 @@ type Item struct {
 	Leaving bool
 	// Told is what the leader decided against fires. The owner tells it and clears it.
 	Told Told
+	// Redo is the fire that runs again because the life of the owner that had begun it has
+	// ended; zero when there is none, and once it has begun again.
+	Redo Redo
 	// Last is the item's latest run, for those who look: it decides nothing, and is left out
 	// of a value that has no room for it.
 	Last Last
 }
+
+// Redo is a fire that was begun by owners whose lives have ended. It is comparable.
+type Redo struct {
+	// Due is the fire while it is owed; zero while it runs, or when there is none.
+	Due time.Time
+	// Lost is the id of the instance whose life ended last while it ran.
+	Lost string
+	// Tries is how many lives have ended while it ran. It is counted until the fire has
+	// its outcome.
+	Tries int
+}
+
+// Owed reports whether the fire is to begin again.
+func (r Redo) Owed() bool { return !r.Due.IsZero() }
 
 // Last says when an item's latest run began, and when the latest that was recorded ended,
 // and how. Ended before Began: it runs, or was cut. It is comparable.
@@ -48,7 +65,7 @@ func (i Item) Running() bool { return !i.Run.IsZero() }
 
 // Norm returns the record in the form in which equal records are equal values.
 func (i Item) Norm() Item {
-	i.Through, i.Run = instant(i.Through), instant(i.Run)
+	i.Through, i.Run, i.Redo.Due = instant(i.Through), instant(i.Run), instant(i.Redo.Due)
 	i.Last.Began, i.Last.Ended = instant(i.Last.Began), instant(i.Last.Ended)
 	return i
 }

@@ -15,7 +15,8 @@ type Note struct {
 	// Instance is the id of the instance that had begun a fire that is cut; "" when
 	// fires are skipped.
 	Instance string `json:"instance,omitempty"`
-	// First is the first of the skipped fires, Count how many they are, Reason why.
+	// First is the first of the skipped fires, Count how many they are. Reason says why fires
+	// are skipped, or why one that was begun is not run again; "" where nothing is.
 	First  time.Time `json:"first,omitzero"`
 	Count  int       `json:"count,omitempty"`
 	Reason string    `json:"reason,omitempty"`

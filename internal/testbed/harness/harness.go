@@ -63,6 +63,9 @@ type Config struct {
 	// where it has none.
 	Forget func() error
 	Forgot func() bool
+	// Deny takes everybody's rights on a node and on what is below it; nil where the servers
+	// know none.
+	Deny func(path string) (allow func(), err error)
 	// Lacks are the faults that this harness has not, with the reasons.
 	Lacks map[string]string
 	// Timeout of sessions, Grace of the service, and Late: the timeout of sessions
@@ -164,7 +167,20 @@ func (h *Harness) SessionTimeout() time.Duration { return h.cfg.Timeout }
 func (h *Harness) Grace() time.Duration { return h.cfg.Grace }
 
 // Faults implements conformance.Harness.
-func (h *Harness) Faults() conformance.Faults { return h }
+func (h *Harness) Faults() conformance.Faults {
+	if h.cfg.Deny != nil {
+		return denying{h}
+	}
+	return h
+}
+
+// denying are the faults of servers that know rights.
+type denying struct{ *Harness }
+
+var _ conformance.DenyFaults = denying{}
+
+// Deny implements conformance.DenyFaults.
+func (d denying) Deny(path string) (func(), error) { return d.cfg.Deny(path) }
 
 // Close closes the bed.
 func (h *Harness) Close() { h.cfg.Bed.Close() }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd"
+	"github.com/elasticron/elasticron/registry/internal/settings"
 )
 
 // defaultLimits is what one commit may hold on an embedded server.
@@ -56,7 +57,7 @@ type Server struct {
 // Start runs a server and waits until it serves, or ctx ends. The error wraps
 // registry.ErrInvalid when cfg is wrong or the folder is in use.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	s := &Server{limits: withDefaults(cfg.Limits), serving: make(chan *grpc.Server, 1)}
+	s := &Server{limits: settings.FillLimits(cfg.Limits, defaultLimits), serving: make(chan *grpc.Server, 1)}
 	if err := s.prepare(&cfg); err != nil {
 		return nil, errors.Join(fmt.Errorf("embedded: %w", err), s.release())
 	}
@@ -160,7 +161,7 @@ func (s *Server) Endpoint() string { return s.etcd.Clients[0].Addr().String() }
 // its Limits is the server's. Closing the Registry leaves the server running.
 func (s *Server) Registry(ctx context.Context, cfg etcd.Config) (*etcd.Registry, error) {
 	cfg.Endpoints = []string{s.Endpoint()}
-	cfg.Limits = merge(cfg.Limits, s.limits)
+	cfg.Limits = settings.FillLimits(cfg.Limits, s.limits)
 	return etcd.Open(ctx, cfg)
 }
 
@@ -191,20 +192,4 @@ func (s *Server) release() error {
 		err = errors.Join(err, os.RemoveAll(s.temp))
 	}
 	return err
-}
-
-func withDefaults(l registry.Limits) registry.Limits { return merge(l, defaultLimits) }
-
-// merge fills the zero fields of l.
-func merge(l, from registry.Limits) registry.Limits {
-	if l.MaxOps == 0 {
-		l.MaxOps = from.MaxOps
-	}
-	if l.MaxBytes == 0 {
-		l.MaxBytes = from.MaxBytes
-	}
-	if l.MaxValue == 0 {
-		l.MaxValue = min(from.MaxValue, l.MaxBytes)
-	}
-	return l
 }

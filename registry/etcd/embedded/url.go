@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"time"
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd"
+	"github.com/elasticron/elasticron/registry/internal/settings"
 )
 
 func init() { registry.Register("embedded", open) }
@@ -41,6 +41,18 @@ func open(ctx context.Context, u *url.URL) (registry.Registry, error) {
 	return owner{Registry: reg, server: srv}, nil
 }
 
+type configs struct {
+	server *Config
+	client *etcd.Config
+}
+
+// parameters are the settings of a URL.
+var parameters = settings.Table[configs]{
+	"namespace":       func(c *configs, v string) error { return settings.Text(&c.client.Namespace, v) },
+	"addr":            func(c *configs, v string) error { return settings.Text(&c.server.Addr, v) },
+	"session-timeout": func(c *configs, v string) error { return settings.Duration(&c.client.SessionTimeout, v) },
+}
+
 func parseURL(u *url.URL) (server Config, client etcd.Config, err error) {
 	if u.Host != "" || u.Opaque != "" {
 		return server, client, fmt.Errorf("the folder %q is relative; write it from the root: embedded:///var/lib/…?namespace=…", u.Host+u.Opaque+u.Path)
@@ -48,24 +60,8 @@ func parseURL(u *url.URL) (server Config, client etcd.Config, err error) {
 	if dir := path.Clean("/" + u.Path); dir != "/" {
 		server.Dir = dir
 	}
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return server, client, errors.New("the URL's settings cannot be read; write ?name=value&name=value")
-	}
-	for name, values := range query {
-		value := values[len(values)-1]
-		switch name {
-		case "namespace":
-			client.Namespace = value
-		case "addr":
-			server.Addr = value
-		case "session-timeout":
-			if client.SessionTimeout, err = time.ParseDuration(value); err != nil || client.SessionTimeout <= 0 {
-				return server, client, fmt.Errorf("setting session-timeout=%q: not a positive duration such as 6s", value)
-			}
-		default:
-			return server, client, fmt.Errorf("unknown setting %q; known: addr namespace session-timeout", name)
-		}
+	if err := parameters.Apply(&configs{&server, &client}, u.RawQuery, ""); err != nil {
+		return server, client, err
 	}
 	if client.Namespace == "" {
 		return server, client, errors.New("no namespace; name one: embedded:///folder?namespace=shop")

@@ -24,6 +24,9 @@ type Lifetime struct {
 	cancel  context.CancelCauseFunc
 	work    sync.WaitGroup
 
+	closing  sync.Once
+	closeErr error
+
 	mu       sync.Mutex
 	id       string
 	deadline time.Time
@@ -127,12 +130,29 @@ func (l *Lifetime) Alive(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// AliveFor is Alive for a call that concerns paths, which must be valid; what it is called is
+// for the error.
+func (l *Lifetime) AliveFor(ctx context.Context, what string, paths ...string) error {
+	for _, path := range paths {
+		if err := registry.ValidatePath(path); err != nil {
+			return fmt.Errorf("%s: %s: %w", l.adapter, what, err)
+		}
+	}
+	return l.Alive(ctx)
+}
+
 // Bound returns a context that ends with ctx and with the session, of which it then has
 // the cause. release must be called.
 func (l *Lifetime) Bound(ctx context.Context) (bounded context.Context, release func()) {
-	bounded, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(l.ctx, func() { cancel(l.Err()) })
-	return bounded, func() { stop(); cancel(nil) }
+	return Both(ctx, l.ctx)
+}
+
+// Both returns ctx, which ends with other too, of which it then has the cause. release must
+// be called.
+func Both(ctx, other context.Context) (both context.Context, release func()) {
+	both, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	return both, func() { stop(); cancel(nil) }
 }
 
 // Go runs f on a goroutine that Wait joins. False: the session has ended.
@@ -156,6 +176,17 @@ func (l *Lifetime) Spawn(f func(ctx context.Context)) {
 
 // Wait joins the goroutines. The session must have ended.
 func (l *Lifetime) Wait() { l.work.Wait() }
+
+// CloseOnce ends the session, joins its goroutines and then has tell tell the service, whose
+// error it returns each time.
+func (l *Lifetime) CloseOnce(tell func() error) error {
+	l.closing.Do(func() {
+		l.Lose(ErrClosed)
+		l.Wait()
+		l.closeErr = tell()
+	})
+	return l.closeErr
+}
 
 // attemptPart of the session's timeout is how long Close waits for the service when its
 // context has ended before.

@@ -2,6 +2,8 @@ package lifetime
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -35,6 +37,13 @@ func (o *Open[S]) Remove(s S) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.sessions, s)
+}
+
+// All returns the sessions that are open.
+func (o *Open[S]) All() []S {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.sessions))
 }
 
 // Closed reports whether Close was called.

@@ -18,39 +18,99 @@ type Life interface {
 	Err() error
 }
 
-// A Consumer is the side of a watcher that its user sees: what waits to be taken, and why
-// nothing more can come. NewConsumer makes it.
-type Consumer struct {
+// Hooks are an adapter's part of a watcher. All are called with its mutex held.
+type Hooks[T any] struct {
+	// New makes a target of the adapter's own, around one of the queue's.
+	New func(Target) T
+	// Start begins it, Stop ends it: nothing is put to it any more.
+	Start, Stop func(t T)
+	// Ready, where it is set, says whether events may be taken, and what is closed when that may
+	// have changed.
+	Ready func() (ok bool, changed <-chan struct{})
+}
+
+// A watched is a target of an adapter's own, which embeds a Target.
+type watched interface{ own() *Target }
+
+func (t *Target) own() *Target { return t }
+
+// A Consumer is the side of a watcher that its user sees: its targets, what waits to be
+// taken, and why nothing more can come. NewConsumer makes it.
+type Consumer[T watched] struct {
 	Queue
+	Hooks[T]
+
+	// Targets are those that were added and neither removed nor refused.
+	Targets map[Key]T
 
 	adapter string
 	life    Life
 	mu      sync.Locker
 	wake    chan struct{} // there is something to take
-	gone    chan struct{} // closed by End
+	gone    chan struct{} // closed by Close
 	ended   bool
 	refused []error // of targets that the service denies
 }
 
 // NewConsumer returns the consumer's side of a watcher. mu guards it, and is held by who
-// calls its methods, but for Next.
-func NewConsumer(adapter string, life Life, mu sync.Locker) *Consumer {
-	return &Consumer{adapter: adapter, life: life, mu: mu, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+// calls what is not a method of registry.Watcher.
+func NewConsumer[T watched](adapter string, life Life, mu sync.Locker, hooks Hooks[T]) *Consumer[T] {
+	return &Consumer[T]{
+		Hooks: hooks, Targets: map[Key]T{}, adapter: adapter, life: life, mu: mu,
+		wake: make(chan struct{}, 1), gone: make(chan struct{}),
+	}
 }
 
-// Admit returns the target of a path and scope, or why it cannot be watched.
-func (c *Consumer) Admit(path string, scope registry.Scope) (Target, error) {
+// Add is registry.Watcher's.
+func (c *Consumer[T]) Add(path string, scope registry.Scope) error {
+	return c.AddAs(path, scope, c.New)
+}
+
+// AddAs is Add of what another than Hooks.New makes.
+func (c *Consumer[T]) AddAs(path string, scope registry.Scope, newTarget func(Target) T) error {
 	if err := registry.ValidatePath(path); err != nil {
-		return Target{}, fmt.Errorf("%s: watch: %w", c.adapter, err)
+		return fmt.Errorf("%s: watch: %w", c.adapter, err)
 	}
 	if scope != registry.Self && scope != registry.Children {
-		return Target{}, fmt.Errorf("%s: watch: %w: unknown scope %d", c.adapter, registry.ErrInvalid, scope)
+		return fmt.Errorf("%s: watch: %w: unknown scope %d", c.adapter, registry.ErrInvalid, scope)
 	}
-	return Target{Key: Key{Path: path, Scope: scope}}, c.over()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := Key{Path: path, Scope: scope}
+	if _, twice := c.Targets[key]; twice || c.over() != nil {
+		return c.over()
+	}
+	t := newTarget(Target{Key: key})
+	c.Targets[key] = t
+	c.Start(t)
+	return nil
+}
+
+// Remove is registry.Watcher's.
+func (c *Consumer[T]) Remove(path string, scope registry.Scope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t, known := c.Targets[Key{Path: path, Scope: scope}]; known {
+		c.forget(t)
+	}
+}
+
+// forget ends a target, and drops what was queued for it.
+func (c *Consumer[T]) forget(t T) {
+	delete(c.Targets, t.own().Key)
+	c.Stop(t)
+	c.Drop(t.own())
+}
+
+// Refuse gives a target up; Next says so once.
+func (c *Consumer[T]) Refuse(t T, err error) {
+	c.forget(t)
+	c.refused = append(c.refused, fmt.Errorf("watch %s (%s): %w", t.own().Path, t.own().Scope, err))
+	c.Announce()
 }
 
 // over reports why nothing more can come.
-func (c *Consumer) over() error {
+func (c *Consumer[T]) over() error {
 	if c.ended {
 		return fmt.Errorf("%s: watch: %w", c.adapter, registry.ErrClosed)
 	}
@@ -58,29 +118,25 @@ func (c *Consumer) over() error {
 }
 
 // Announce wakes Next if there is something to take.
-func (c *Consumer) Announce() {
+func (c *Consumer[T]) Announce() {
 	if c.Len() > 0 || len(c.refused) > 0 {
 		wait.Wake(c.wake)
 	}
 }
 
-// Refuse has Next say once that a target is watched no more.
-func (c *Consumer) Refuse(k Key, err error) {
-	c.refused = append(c.refused, fmt.Errorf("watch %s (%s): %w", k.Path, k.Scope, err))
-	c.Announce()
-}
-
 // Next is registry.Watcher's.
-func (c *Consumer) Next(ctx context.Context) ([]registry.Event, error) {
+func (c *Consumer[T]) Next(ctx context.Context) ([]registry.Event, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if events, err := c.take(); err != nil || len(events) > 0 {
+		events, changed, err := c.take()
+		if err != nil || len(events) > 0 {
 			return events, err
 		}
 		select {
 		case <-c.wake:
+		case <-changed:
 		case <-c.gone:
 		case <-c.life.Done():
 		case <-ctx.Done():
@@ -88,28 +144,40 @@ func (c *Consumer) Next(ctx context.Context) ([]registry.Event, error) {
 	}
 }
 
-func (c *Consumer) take() ([]registry.Event, error) {
+func (c *Consumer[T]) take() (events []registry.Event, changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.over(); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if c.Ready != nil {
+		ok, changed := c.Ready()
+		if !ok || c.Len()+len(c.refused) == 0 {
+			return nil, changed, nil
+		}
 	}
 	if len(c.refused) > 0 {
 		err := c.refused[0]
 		c.refused = c.refused[1:]
-		return nil, err
+		return nil, nil, err
 	}
-	return c.Take(maxEvents), nil
+	return c.Take(maxEvents), nil, nil
 }
 
-// End forgets what was not taken. False: it has ended already.
-func (c *Consumer) End() bool {
+// Close is registry.Watcher's.
+func (c *Consumer[T]) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.ended {
-		return false
+		return nil
 	}
 	c.ended = true
 	close(c.gone)
+	for _, t := range c.Targets {
+		c.Stop(t)
+	}
+	clear(c.Targets)
 	c.refused = nil
 	c.Clear()
-	return true
+	return nil
 }

@@ -19,33 +19,45 @@ func TestConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life := lifetime.New("test")
 		var mu sync.Mutex
-		c := pending.NewConsumer("test", life, &mu)
+		var target *pending.Target
+		hooks := pending.Hooks[*pending.Target]{
+			New:   func(t pending.Target) *pending.Target { return &t },
+			Start: func(t *pending.Target) { target = t },
+			Stop:  func(*pending.Target) { target = nil },
+		}
+		c := pending.NewConsumer("test", life, &mu, hooks)
 		locked := func(f func()) {
 			mu.Lock()
 			defer mu.Unlock()
 			f()
 		}
-		_, err := c.Admit("a", registry.Self)
-		require.ErrorIs(t, err, registry.ErrInvalid)
-		_, err = c.Admit("/a", 7)
-		require.ErrorIs(t, err, registry.ErrInvalid)
-		target, err := c.Admit("/a", registry.Self)
-		require.NoError(t, err)
+		require.ErrorIs(t, c.Add("a", registry.Self), registry.ErrInvalid)
+		require.ErrorIs(t, c.Add("/a", 7), registry.ErrInvalid)
+		require.NoError(t, c.Add("/a", registry.Self))
+		first := target
+		require.NoError(t, c.Add("/a", registry.Self))
+		require.Same(t, first, target, "it is watched already")
 
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = c.Next(short)
+		_, err := c.Next(short)
 		require.Equal(t, context.DeadlineExceeded, err)
 
 		time.AfterFunc(time.Second, func() {
-			locked(func() { c.Put(&target, registry.Node{Path: "/a", Created: 3}); c.Announce() })
+			locked(func() { c.Put(target, registry.Node{Path: "/a", Created: 3}); c.Announce() })
 		})
 		events, err := c.Next(t.Context())
 		require.NoError(t, err)
 		require.Len(t, events, 1)
 		require.EqualValues(t, 3, events[0].Node.Created)
 
-		locked(func() { c.Put(&target, registry.Node{Path: "/a"}); c.Refuse(target.Key, registry.ErrDenied) })
+		require.NoError(t, c.Add("/b", registry.Self))
+		other := target
+		c.Remove("/b", registry.Self)
+		require.Nil(t, target)
+		require.NoError(t, c.Add("/b", registry.Self))
+		require.NotSame(t, other, target)
+		locked(func() { c.Put(target, registry.Node{Path: "/b"}); c.Refuse(first, registry.ErrDenied) })
 		_, err = c.Next(t.Context())
 		require.ErrorIs(t, err, registry.ErrDenied)
 		require.EqualError(t, err, "watch /a (self): permission denied")
@@ -53,17 +65,17 @@ func TestConsumer(t *testing.T) {
 		require.NoError(t, err, "it is said once")
 		require.Len(t, events, 1)
 
-		time.AfterFunc(time.Second, func() { locked(func() { require.True(t, c.End()); require.False(t, c.End()) }) })
+		require.NoError(t, c.Add("/a", registry.Self))
+		time.AfterFunc(time.Second, func() { _, _ = c.Close(), c.Close() })
 		_, err = c.Next(t.Context())
 		require.ErrorIs(t, err, registry.ErrClosed)
-		_, err = c.Admit("/a", registry.Self)
-		require.ErrorIs(t, err, registry.ErrClosed)
+		require.Nil(t, target, "they are stopped")
+		require.ErrorIs(t, c.Add("/a", registry.Self), registry.ErrClosed)
 
-		other := pending.NewConsumer("test", life, &mu)
+		last := pending.NewConsumer("test", life, &mu, hooks)
 		time.AfterFunc(time.Second, func() { life.Lose(errors.New("reason")) })
-		_, err = other.Next(t.Context())
+		_, err = last.Next(t.Context())
 		require.ErrorIs(t, err, registry.ErrSessionLost)
-		_, err = other.Admit("/a", registry.Self)
-		require.ErrorIs(t, err, registry.ErrSessionLost)
+		require.ErrorIs(t, last.Add("/a", registry.Self), registry.ErrSessionLost)
 	})
 }

@@ -17,8 +17,8 @@
 // which of two states is the newer one: its user puts them in order, and asks
 // Target.Last.
 //
-// A Consumer is such a queue with the methods of a registry.Watcher that do not depend on
-// the service: Next, which targets are admitted, refusals, the end.
+// A Consumer is such a queue with the methods of a registry.Watcher, for which Hooks say what
+// the adapter does about a target.
 //
 // # Concurrency
 //

@@ -1,14 +1,16 @@
 // Package settings is what the configurations of the adapters have in common:
 // the shape of a URL, its settings, the login, files for TLS, and what a
-// namespace and an address look like. An adapter keeps a table of its settings
-// and adds what is its own:
+// namespace and an address look like. An adapter points at its fields, adds the settings
+// that are its own, and is known to registry.Open:
 //
-//	var table = settings.Table[Config]{
-//		"dial-timeout": func(c *Config, v string) error { return settings.Duration(&c.DialTimeout, v) },
+//	func init() { settings.Register(urls, Open) }
+//
+//	var urls = settings.URLs[Config]{
+//		Common: func(c *Config) settings.Common { return settings.Common{Hosts: &c.Hosts, …} },
+//		Own: settings.Table[Config]{
+//			"max-conns": func(c *Config, v string) error { return settings.Count(&c.MaxConns, v) },
+//		},
 //	}
-//	hosts, namespace, err := settings.Split(u)
-//	...
-//	err = table.Apply(&cfg, u.RawQuery, "ELASTICRON_ETCD_PASSWORD")
 //
 // # Errors
 //

@@ -114,53 +114,79 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-func TestLogin(t *testing.T) {
-	t.Setenv("SETTINGS_USER", "eva")
-	t.Setenv("SETTINGS_WORD", "env")
-	from := func(l Login) Login { return l.FromEnvironment("SETTINGS_USER", "SETTINGS_WORD") }
-	require.Equal(t, Login{Username: "eva", Password: "env"}, from(Login{}))
-	require.Equal(t, Login{Username: "max", Password: "own"}, from(Login{Username: "max", Password: "own"}))
-	require.Equal(t, Login{Username: "max", PasswordFile: "f"}, from(Login{Username: "max", PasswordFile: "f"}))
+// A fields is a configuration.
+type fields struct {
+	username, password, passwordFile string
+	tls                              *tls.Config
+	ca, cert, key                    string
+}
 
-	require.NoError(t, Login{}.Check("ENV"))
-	require.EqualError(t, Login{Password: "x"}.Check("ENV"), "a password without a username; give the username too")
-	require.EqualError(t, Login{Username: "x"}.Check("ENV"), "a username without a password; give one in a file or in ENV")
-	require.EqualError(t, Login{Username: "x", Password: "s3cret", PasswordFile: "f"}.Check("ENV"), "a password and a password file; give one of them")
+func (f *fields) common() Common {
+	return Common{
+		Adapter: "x", Username: &f.username, Password: &f.password, PasswordFile: &f.passwordFile,
+		TLS: &f.tls, CAFile: &f.ca, CertFile: &f.cert, KeyFile: &f.key,
+	}
+}
+
+func TestLogin(t *testing.T) {
+	t.Setenv("ELASTICRON_X_USERNAME", "eva")
+	t.Setenv("ELASTICRON_X_PASSWORD", "env")
+	for given, want := range map[fields]fields{
+		{}:                                   {username: "eva", password: "env"},
+		{username: "max", password: "own"}:   {username: "max", password: "own"},
+		{username: "max", passwordFile: "f"}: {username: "max", passwordFile: "f"},
+		{username: "max"}:                    {username: "max", password: "env"},
+		{password: "own", passwordFile: "f"}: {username: "eva", password: "own", passwordFile: "f"},
+	} {
+		given.common().loginFromEnvironment()
+		require.Equal(t, want, given)
+	}
+
+	for given, want := range map[fields]string{
+		{password: "x"}:     "a password without a username; give the username too",
+		{passwordFile: "x"}: "a password without a username; give the username too",
+		{username: "x"}:     "a username without a password; give one in a file or in ELASTICRON_X_PASSWORD",
+		{username: "x", password: "s3cret", passwordFile: "f"}: "a password and a password file; give one of them",
+	} {
+		require.EqualError(t, given.common().checkLogin(), want)
+	}
+	require.NoError(t, new(fields).common().checkLogin())
+	trusted := (&fields{username: "x"}).common()
+	trusted.Trusts = true
+	require.NoError(t, trusted.checkLogin())
 
 	file := filepath.Join(t.TempDir(), "word")
 	require.NoError(t, os.WriteFile(file, []byte("s3cret\r\n"), 0o600))
-	word, err := Login{Username: "eva", PasswordFile: file}.Resolve()
-	require.NoError(t, err)
-	require.Equal(t, "s3cret", word)
-	word, err = Login{Username: "eva", Password: "own", PasswordFile: file}.Resolve()
-	require.NoError(t, err)
-	require.Equal(t, "own", word)
+	f := fields{username: "eva", passwordFile: file}
+	require.NoError(t, f.common().readPassword())
+	require.Equal(t, "s3cret", f.password)
+	f.password = "own"
+	require.NoError(t, f.common().readPassword())
+	require.Equal(t, "own", f.password)
 	require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
-	_, err = Login{PasswordFile: file}.Resolve()
-	require.EqualError(t, err, "password file "+file+" is empty")
-	_, err = Login{PasswordFile: file + "x"}.Resolve()
-	require.ErrorIs(t, err, os.ErrNotExist)
+	f.password = ""
+	require.EqualError(t, f.common().readPassword(), "password file "+file+" is empty")
+	f.passwordFile += "x"
+	require.ErrorIs(t, f.common().readPassword(), os.ErrNotExist)
 }
 
 func TestCertificates(t *testing.T) {
-	none, err := Certificates{}.Resolve(nil)
-	require.NoError(t, err)
-	require.Nil(t, none, "no TLS")
+	var none fields
+	require.NoError(t, none.common().readCertificates())
+	require.Nil(t, none.tls, "no TLS")
 	base := &tls.Config{ServerName: "x", MinVersion: tls.VersionTLS13}
-	own, err := Certificates{}.Resolve(base)
-	require.NoError(t, err)
-	require.NotSame(t, base, own)
-	require.Equal(t, "x", own.ServerName)
+	own := fields{tls: base}
+	require.NoError(t, own.common().readCertificates())
+	require.NotSame(t, base, own.tls)
+	require.Equal(t, "x", own.tls.ServerName)
 
 	file := filepath.Join(t.TempDir(), "pem")
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
-	_, err = Certificates{CAFile: file}.Resolve(nil)
-	require.EqualError(t, err, "CA file "+file+" holds no certificate in PEM form")
-	_, err = Certificates{CertFile: file, KeyFile: file}.Resolve(nil)
-	require.ErrorContains(t, err, "certificate "+file+" with key "+file+": ")
-	require.NoError(t, Certificates{CertFile: "a", KeyFile: "b"}.Check())
-	require.Error(t, Certificates{CertFile: "a"}.Check())
-	require.Error(t, Certificates{KeyFile: "b"}.Check())
+	require.EqualError(t, (&fields{ca: file}).common().readCertificates(), "CA file "+file+" holds no certificate in PEM form")
+	require.ErrorContains(t, (&fields{cert: file, key: file}).common().readCertificates(), "certificate "+file+" with key "+file+": ")
+	require.NoError(t, (&fields{cert: "a", key: "b"}).common().checkCertificate())
+	require.Error(t, (&fields{cert: "a"}).common().checkCertificate())
+	require.Error(t, (&fields{key: "b"}).common().checkCertificate())
 }
 
 // Finding C 21.

@@ -32,7 +32,7 @@ func Split(u *url.URL) (hosts []string, namespace string, err error) {
 type Table[C any] map[string]func(c *C, value string) error
 
 // Apply enters the settings of a query into c. A password is refused with the
-// places where it belongs; passwordEnv is one of them.
+// places where it belongs; passwordEnv is one of them, "" where there is no login.
 func (t Table[C]) Apply(c *C, rawQuery, passwordEnv string) error {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -41,7 +41,7 @@ func (t Table[C]) Apply(c *C, rawQuery, passwordEnv string) error {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		set, known := t[name]
 		switch values := query[name]; {
-		case name == "password":
+		case name == "password" && passwordEnv != "":
 			return fmt.Errorf("a password does not belong in a URL; use password-file or %s", passwordEnv)
 		case !known:
 			return fmt.Errorf("unknown setting %q; known: %s", name, strings.Join(slices.Sorted(maps.Keys(t)), " "))

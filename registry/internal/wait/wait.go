@@ -20,6 +20,12 @@ func For(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// Growing is the pause after n attempts before this one, or rounds of them: first, and twice
+// as long each time, up to longest.
+func Growing(n int, first, longest time.Duration) time.Duration {
+	return min(first<<min(n, 10), longest)
+}
+
 // Wake lets who waits for c know, unless that is under way. c has room for one.
 func Wake(c chan struct{}) {
 	select {

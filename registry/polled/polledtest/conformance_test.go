@@ -8,8 +8,8 @@ import (
 
 	"github.com/elasticron/elasticron/registry/conformance"
 	"github.com/elasticron/elasticron/registry/polled"
-	"github.com/elasticron/elasticron/registry/polled/internal/ram"
 	"github.com/elasticron/elasticron/registry/polled/polledtest"
+	"github.com/elasticron/elasticron/registry/polled/polledtest/ram"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,8 +13,8 @@ import (
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/conformance"
 	"github.com/elasticron/elasticron/registry/polled"
-	"github.com/elasticron/elasticron/registry/polled/internal/ram"
 	"github.com/elasticron/elasticron/registry/polled/polledtest"
+	"github.com/elasticron/elasticron/registry/polled/polledtest/ram"
 )
 
 var errBroken = errors.New("disk is broken")

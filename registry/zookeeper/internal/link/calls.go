@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,14 +156,14 @@ var refusals = []error{
 	zk.ErrInvalidACL, zk.ErrBadArguments, zk.ErrAuthFailed,
 }
 
+// IsAny reports whether err is one of these.
+func IsAny(err error, of []error) bool {
+	return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
+}
+
 // answered reports whether err is the server's own word on an operation.
 func answered(err error) bool {
-	for _, refusal := range refusals {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
 	// The client has no name for the codes of newer servers: quota exceeded (3.7),
 	// throttled (3.6).
-	return strings.HasSuffix(err.Error(), "unknown error: -125") || strings.HasSuffix(err.Error(), "unknown error: -127")
+	return IsAny(err, refusals) || strings.HasSuffix(err.Error(), "unknown error: -125") || strings.HasSuffix(err.Error(), "unknown error: -127")
 }

@@ -152,7 +152,7 @@ func (c *conn) pass(b []byte) {
 // push writes at once when nothing else is under way, and lets others share the
 // next system call when something is. c.mu is held.
 func (c *conn) push() {
-	if c.pending.len() <= 1 && !c.writing && len(c.unsent) <= atOnce {
+	if len(c.pending) <= 1 && !c.writing && len(c.unsent) <= atOnce {
 		c.writeUnsent()
 		return
 	}

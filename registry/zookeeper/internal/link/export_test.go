@@ -8,7 +8,7 @@ func (l *Link) Unanswered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
-	for _, s := range c.pending.items[c.pending.head:] {
+	for _, s := range c.pending {
 		if !s.beat {
 			n++
 		}

@@ -14,37 +14,25 @@ type sent struct {
 	beat    bool   // nobody waits for the answer; else the client does
 }
 
-// A queue is first in, first out. The zero value is ready.
-type queue struct {
-	items []sent
-	head  int
-}
+// A queue is first in, first out.
+type queue []sent
 
-func (q *queue) len() int { return len(q.items) - q.head }
+func (q *queue) push(s sent) { *q = append(*q, s) }
 
-func (q *queue) push(s sent) {
-	if q.head > 64 && q.head*2 > len(q.items) {
-		n := copy(q.items, q.items[q.head:])
-		clear(q.items[n:])
-		q.items, q.head = q.items[:n], 0
-	}
-	q.items = append(q.items, s)
-}
-
-func (q *queue) pop() (sent, bool) {
-	if q.len() == 0 {
+func (q *queue) pop() (s sent, ok bool) {
+	switch all := *q; len(all) {
+	case 0:
 		return sent{}, false
-	}
-	s := q.items[q.head]
-	q.items[q.head] = sent{}
-	if q.head++; q.head == len(q.items) {
-		q.items, q.head = q.items[:0], 0
+	case 1: // the room is used again
+		s, *q = all[0], all[:0]
+	default:
+		s, *q = all[0], all[1:]
 	}
 	return s, true
 }
 
 // olderThan reports whether something was sent before a tick and waits still.
-func (q *queue) olderThan(tick int) bool { return q.len() > 0 && q.items[q.head].tick < tick }
+func (q *queue) olderThan(tick int) bool { return len(*q) > 0 && (*q)[0].tick < tick }
 
 // pulse sends heartbeats, and gives a connection up that does not answer. Time is
 // counted in ticks that this process has lived through: one that was stopped for a

@@ -107,7 +107,7 @@ func (s *servers) pause() time.Duration {
 	if n == 0 {
 		return 0
 	}
-	return min(firstPause<<min(n-1, 10), maxPause)
+	return wait.Growing(n-1, firstPause, maxPause)
 }
 
 // dial connects to a server within limit.

@@ -65,7 +65,7 @@ defects: ## what the bare ZooKeeper client gets wrong, without the race detector
 SEEDS = 2000
 .PHONY: simulation
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
-	cd core/simulation && $(GO) test -count=1 -timeout 30m -run 'TestSimulation|TestSeedsReproduce' -seeds $(SEEDS)
+	cd core/simulation && $(GO) test -count=1 -timeout 30m -run 'TestSimulation|TestSeedsReproduce|TestOffsets' -seeds $(SEEDS)
 	$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100
 	cd core/simulation && $(GO) test -count=1 -timeout 30m -tags failpoint -run 'TestFailpoints|TestMutants' -seeds $(SEEDS)
 

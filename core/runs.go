@@ -37,7 +37,7 @@ func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run, own
 	now := j.scheduler.opts.now
 	run := &event.Run{
 		Job: s.Job, Instance: s.Instance, TaskID: s.TaskID, Epoch: s.Epoch, Total: s.Total, Item: s.Item, Due: s.Due,
-		Source: string(s.Source), Missed: s.Missed, Fence: int64(s.Fence), Began: now(),
+		Source: string(s.Source), Attempt: s.Attempt, Lost: s.Lost, Missed: s.Missed, Fence: int64(s.Fence), Began: now(),
 	}
 	j.runs.begin(run)
 	j.scheduler.emit(event.ItemCalled{Run: *run})

@@ -39,6 +39,7 @@ func TestRuns(t *testing.T) {
 			require.Equal(b, cfg.Name, r.Job)
 			require.Equal(b, 4, r.Total)
 			require.NotZero(b, r.Began)
+			require.Equal(b, 1, r.Attempt)
 			require.Positive(b, r.Fence)
 			switch r.Item {
 			case 0:

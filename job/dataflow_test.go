@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -168,10 +169,9 @@ func TestDataflowFailures(t *testing.T) {
 			d := &table{rows: 8}
 			flow := d.flow()
 			flow.Concurrency = 2
-			bad := true
+			var failed atomic.Bool
 			flow.Process = func(ctx context.Context, s core.Shard, rows []int) error {
-				if bad && slices.Contains(rows, 2) {
-					bad = false
+				if slices.Contains(rows, 2) && failed.CompareAndSwap(false, true) {
 					return fail()
 				}
 				return d.process(ctx, s, rows)

@@ -119,6 +119,10 @@ type Run struct {
 	Due time.Time
 	// Source says why: a core.Source.
 	Source string
+	// Attempt counts from 1; each instance that died while it ran this fire is one.
+	Attempt int
+	// Lost is the last of those instances, "" for none.
+	Lost string
 	// Missed is how many earlier fires it stands for.
 	Missed int
 	// Fence is the fencing token, 0 with core.MonitorOff.

@@ -311,7 +311,7 @@ func TestUncertainCommitsCountOnce(t *testing.T) {
 		"request lost":             {memory.RequestLost},
 		"applied late":             {memory.AppliedLate(3 * time.Second)},
 		"late, and another lost":   {memory.AppliedLate(60 * time.Millisecond), memory.RequestLost, memory.AnswerLost},
-		"lost, lost, answer lost":  {memory.RequestLost, memory.RequestLost, memory.AnswerLost},
+		"two lost, answer lost":    {memory.RequestLost, memory.RequestLost, memory.AnswerLost},
 		"refused, late":            {memory.Refused, memory.AppliedLate(time.Second)},
 		"answer lost, answer lost": {memory.AnswerLost, memory.AnswerLost},
 	} {

@@ -16,6 +16,9 @@
 // the tree. internal/history judges the records. A seed that fails is run again with
 // fewer and fewer faults, as long as it still fails, before its history is told.
 //
+// TestOffsets has the runs set offsets (package core/offset) too, each its fencing token, and judges that none goes
+// back, and that each that was set counts once.
+//
 // # Splitting
 //
 // Everything happens on one processor (GOMAXPROCS is 1), or the order in which

@@ -2,11 +2,13 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/offset"
 	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
@@ -25,6 +27,8 @@ type shard struct {
 	due                time.Time
 	fence              registry.Revision
 	redo               bool
+	// set moves the item's offset and counts one success. sure: it is known that nothing was set.
+	set func(ctx context.Context, to string) (sure bool, err error)
 }
 
 func newEngine(reg registry.Registry, stable, ip string, now func() time.Time, listen func(event.Event)) engine {
@@ -42,13 +46,30 @@ func (e engine) add(j *job, run func(context.Context, shard) error) error {
 	return e.Add(core.JobFunc(func(ctx context.Context, s core.Shard) error {
 		return run(ctx, shard{
 			job: s.Job, instance: s.Instance, epoch: s.Epoch, item: s.Item, total: s.Total, due: s.Due, fence: s.Fence,
-			redo: s.Source == core.SourceFailover,
+			redo: s.Source == core.SourceFailover, set: setter(s),
 		})
 	}), core.JobConfig{
 		Misfire: policies[j.misfire], MisfireCap: j.misfireCap, MisfireWindow: j.misfireWindow,
 		Name: j.name, Cron: j.cron, TimeZone: j.zone, Shards: j.total, Monitor: monitor,
 		Concurrency: j.concurrency, ReconcileInterval: j.reconcile, Failover: j.failover,
 	})
+}
+
+func setter(s core.Shard) func(ctx context.Context, to string) (bool, error) {
+	return func(ctx context.Context, to string) (bool, error) {
+		at, err := offset.Open(ctx, s, offset.Config{})
+		if err != nil {
+			return true, err
+		}
+		err = at.Set(ctx, to, offset.Counted{Success: 1})
+		return errors.Is(err, offset.ErrNotOwner) || errors.Is(err, offset.ErrMoved), err
+	}
+}
+
+// offsetOf reads the node of an offset.
+func offsetOf(value []byte) (offset string, successes int64, ok bool) {
+	o, err := layout.UnmarshalOffset(value)
+	return o.Offset, o.Success, err == nil
 }
 
 // policies are those for missed fires, by name.

@@ -239,6 +239,9 @@ func (p *process) run(ctx context.Context, s shard) error {
 		}
 		err = cause
 	}
+	if o := p.world.offsets; o != nil && !p.world.brief && o.set(ctx, s) {
+		return errDead
+	}
 	r.Kind, r.Err = history.Returned, text(err)
 	p.tell(key, r)
 	switch {

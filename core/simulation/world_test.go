@@ -75,6 +75,8 @@ type world struct {
 	hand    registry.Session // the operator's, or nil
 	eye     *memory.Registry // of the observer
 
+	offsets *offsets // nil where runs set none
+
 	judging    sync.Mutex
 	violations []violation // that need no checker
 	struck     []string    // lives that the driver ended

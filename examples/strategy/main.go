@@ -11,9 +11,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/elasticron/elasticron/core"
-	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 	_ "github.com/elasticron/elasticron/registry/etcd"          // registers etcd://
 	_ "github.com/elasticron/elasticron/registry/etcd/embedded" // registers embedded://
@@ -28,14 +28,13 @@ func (Weighted) Name() string { return "WEIGHTED" }
 
 // Assign is a pure function: equal input, equal answer, whatever the order of the instances.
 func (Weighted) Assign(in strategy.Input) strategy.Assignment {
-	var turns []string
+	out, turns := strategy.Assignment{}, []string{}
 	for _, id := range slices.Sorted(slices.Values(in.Instances)) {
 		turns = append(turns, id)
 		if strings.Contains(id, "@-@big") { // an id is ip@-@name-life
 			turns = append(turns, id)
 		}
 	}
-	out := strategy.Assignment{}
 	for item := 0; item < in.Total && len(turns) > 0; item++ {
 		id := turns[item%len(turns)]
 		out[id] = append(out[id], item)
@@ -57,15 +56,11 @@ func run(ctx context.Context) error {
 	}
 	defer reg.Close()
 	idle := core.JobFunc(func(context.Context, core.Shard) error { return nil })
-	told := make(chan int, 100)
+	scheds := map[string]*core.Scheduler{}
 	for _, name := range []string{"big", "small-1", "small-2"} { // three processes, usually
-		tell := core.WithListener(func(e event.Event) {
-			if owns, ok := e.(event.ItemsChanged); ok && name == "big" {
-				told <- len(owns.Items)
-			}
-		})
-		sched := core.New(reg, core.WithInstanceName(name), core.WithStrategy("WEIGHTED", Weighted{}), tell)
-		defer sched.Stop(ctx)
+		sched := core.New(reg, core.WithInstanceName(name), core.WithStrategy("WEIGHTED", Weighted{}))
+		scheds[name] = sched
+		defer func() { _ = sched.Stop(ctx) }()
 		if err := sched.Add(idle, core.JobConfig{Name: "hello", Cron: "@hourly", Shards: 8, Strategy: "WEIGHTED"}); err != nil {
 			return err
 		}
@@ -73,8 +68,13 @@ func run(ctx context.Context) error {
 			return err
 		}
 	}
-	for range 3 { // all of them, then some for each who came
-		fmt.Println("big owns", <-told, "of 8 items")
+	owns := map[string]int{} // big has all of them at first
+	for owns["big"] != 4 || owns["small-1"] != 2 || owns["small-2"] != 2 {
+		<-time.After(10 * time.Millisecond)
+		for name, sched := range scheds {
+			owns[name] = len(sched.State().Jobs[0].Items)
+		}
 	}
+	fmt.Println(owns)
 	return nil
 }

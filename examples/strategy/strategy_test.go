@@ -12,9 +12,7 @@ import (
 func Example() {
 	_ = run(context.Background())
 	// Output:
-	// big owns 8 of 8 items
-	// big owns 6 of 8 items
-	// big owns 4 of 8 items
+	// map[big:4 small-1:2 small-2:2]
 }
 
 // Every item has exactly one owner, whatever the order in which the instances are named.

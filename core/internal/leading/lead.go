@@ -299,12 +299,13 @@ func (l *Leader) schedule(ctx context.Context, s *snapshot) (bool, error) {
 	op := registry.Create(l.cfg.Job.Schedule(), nil)
 	if s.schedule.Exists() {
 		op = registry.Set(l.cfg.Job.Schedule(), nil, s.schedule.Version)
-		if same {
+		switch {
+		case same:
 			next.Number, next.Since, next.Before = was.Number, was.Since, was.Before
-		} else if err == nil {
+		case err == nil:
 			next.Since = l.since(*s, was.Since)
 			next.Before = past(was, l.owed(*s))
-		} else {
+		default:
 			l.warn("the node "+op.Path+" holds no schedule; it is made again from the configuration", err)
 		}
 	}

@@ -320,7 +320,8 @@ func (w *writer) writes() []Write {
 	bytes := w.bytes
 	for _, id := range slices.Sorted(maps.Keys(w.size)) {
 		x := Write{ID: id, Version: w.version[id], Value: w.now[id].EncodeWithin(w.room.MaxValue)}
-		for len(x.Value) > w.room.MaxValue && w.omit(&x) {
+		for large := len(x.Value) > w.room.MaxValue; large && w.omit(&x); {
+			large = len(x.Value) > w.room.MaxValue
 		}
 		bytes += len(x.Value) - w.size[id]
 		writes = append(writes, x)

@@ -93,7 +93,7 @@ func rows(t *testing.T, document, section string) []string {
 func TestTestsThatDocumentsNameExist(t *testing.T) {
 	tests := testsOf(t)
 	for _, r := range rows(t, "ARCHITECTURE.md", "Findings, and the tests that hold them") {
-		for _, of := range strings.Split(r, ";") {
+		for of := range strings.SplitSeq(r, ";") {
 			require.Empty(t, unknown(anywhere(of), tests), r)
 		}
 	}

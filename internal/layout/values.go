@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -12,8 +11,8 @@ import (
 	"github.com/elasticron/elasticron/internal/field"
 )
 
-func wrong(key string, n *yaml.Node, format string, args ...any) error {
-	return &field.Error{Field: key, Line: n.Line, Problem: fmt.Sprintf(format, args...)}
+func wrong(key string, n *yaml.Node, problem string) error {
+	return &field.Error{Field: key, Line: n.Line, Problem: problem}
 }
 
 // plain reports whether a scalar was written without quotes, as its type is then

@@ -443,7 +443,7 @@ func TestFindingE3AConfigurationOfElasticJob2IsRefused(t *testing.T) {
 		require.ErrorIs(b, err, core.ErrConfig)
 		require.ErrorContains(b, err, "was written by ElasticJob 2")
 		require.ErrorContains(b, err, "change by hand: jobClass (remove it), jobType (remove it)")
-		require.Equal(b, []byte(text), []byte(b.value(b.open(seed), b.path(seed, "config"))))
+		require.JSONEq(b, text, b.value(b.open(seed), b.path(seed, "config")))
 		require.Zero(b, w.count())
 	})
 }

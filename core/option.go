@@ -29,6 +29,7 @@ type options struct {
 	ip         string
 	patience   time.Duration
 	strategies map[string]strategy.Strategy
+	rounds     map[string]RoundListeners // by job
 }
 
 // WithLogger writes every event as a record of this logger, at its level: what fires do

@@ -26,6 +26,8 @@ type Settings struct {
 	Misfire misfire.Rule
 	// Failover: a fire that a dead instance had begun runs again.
 	Failover bool
+	// Rounds: somebody listens to rounds, so that what disabled items skip is recorded at once.
+	Rounds bool
 }
 
 // A Config is what a machine starts with.

@@ -92,12 +92,14 @@ func (m *Member) putInForce() {
 	m.mu.Lock()
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
 	after, beside := m.set.ShowAfter, m.besideJava()
+	listened := m.listened()
 	m.mu.Unlock()
 	if f == nil || left {
 		return
 	}
 	f.SetServer(begins)
 	f.Show(after, beside)
+	f.Listen(listened)
 	if set != m.put {
 		m.put = set
 		f.Configure(set)
@@ -158,10 +160,13 @@ func (m *Member) besideJava() bool {
 func (m *Member) onLife(n registry.Node) func() {
 	id := path.Base(n.Path)
 	if !n.Exists() {
-		_, had := m.lives[id]
+		was, had := m.lives[id]
 		delete(m.lives, id)
 		if had && m.stage >= stageRegistered && id == m.id.String() {
 			return func() { m.gone(errLifeGone) }
+		}
+		if was.Listens != (layout.Listens{}) {
+			return m.switched
 		}
 		return m.look
 	}
@@ -170,6 +175,9 @@ func (m *Member) onLife(n registry.Node) func() {
 		m.warn("foreign value in "+n.Path, err)
 	}
 	m.lives[id] = life
+	if life.Listens != (layout.Listens{}) {
+		return m.switched
+	}
 	return m.look
 }
 
@@ -197,6 +205,9 @@ func (m *Member) onInForce(n registry.Node) func() {
 			delete(m.halted, name)
 		}
 		return m.switched
+	}
+	if n.Path == m.cfg.Job.Claim() {
+		return m.onClaim(n)
 	}
 	if n.Path != m.cfg.Job.Schedule() || !n.Exists() {
 		return m.look
@@ -282,7 +293,7 @@ func (m *Member) itemSettings() items.Settings {
 		t.line.Now = m.set.Schedule
 		t.delay, t.delayed = m.set.Schedule.Delay()
 	}
-	return items.Settings{Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover}
+	return items.Settings{Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover, Rounds: m.listened()}
 }
 
 // onLeader follows who leads.
@@ -410,6 +421,14 @@ func (m *Member) facts() leading.Facts {
 		},
 		ZoneOpen: s.Stored.TimeZone == "" && s.Stored.Props[settings.PropZone] == "",
 		Eligible: func(id string) bool { return eligible[id] },
+	}
+	if m.listened() {
+		f.Listens = map[string]layout.Listens{}
+		for id, l := range m.lives {
+			if l.Listens != (layout.Listens{}) {
+				f.Listens[id] = l.Listens
+			}
+		}
 	}
 	f.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
 		return s.Strategy.Assign(strategy.Input{Job: m.name(), Instances: ids, Total: total, Previous: previous})

@@ -45,6 +45,9 @@ type RoundListeners struct {
 // listenTimeout is RoundListeners.Timeout unless it is given.
 const listenTimeout = 10 * time.Second
 
+// listenGrace is how long a listener has to return after its context has ended.
+const listenGrace = 100 * time.Millisecond
+
 // WithRoundListeners has listeners called around the rounds of the job that has this name.
 // Rounds need monitoring, and a schedule that is no fixed delay: Add refuses others.
 func WithRoundListeners(job string, l RoundListeners) Option {
@@ -151,10 +154,12 @@ func (j *job) hear(ctx context.Context, r membership.Round) error {
 		return err
 	case <-ctx.Done():
 	}
-	select { // it may have ended with its time, or by returning
+	grace := time.NewTimer(listenGrace)
+	defer grace.Stop()
+	select {
 	case err := <-returned:
 		return err
-	default:
+	case <-grace.C:
 		return context.Cause(ctx)
 	}
 }

@@ -44,6 +44,7 @@ func Check(records []Record, rules Rules) Report {
 		c.judgeQuiet(j)
 		c.judgeGone(j)
 		c.judgeChanges(j)
+		c.judgeRounds(j)
 	}
 	if c.rules.Most < 0 {
 		c.blame(Coverage, Key{}, c.last, "more than can be judged: Rules.Most")
@@ -120,11 +121,12 @@ type job struct {
 	quiet       []*Record
 	led         []*Record
 	runs        []*run
+	calls       []*Record // Called
 	lives       []*life
 	fires       map[Key]*fire
 	started     time.Time // the first Started, by the wall clock
 	unmonitored bool
-	failover    bool // at any time
+	failover    bool             // at any time
 	current     map[string]*life // by process
 	active      map[int][]*run
 	plan        plan
@@ -310,6 +312,8 @@ func (c *checker) follow(r *Record) {
 		j.leave(r)
 	case Ended, Cut, Skipped, Folded:
 		// judged with the plan
+	case Called:
+		j.calls = append(j.calls, r)
 	case Configured:
 		if r.Config != nil {
 			j.config = append(j.config, r)

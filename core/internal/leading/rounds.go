@@ -184,7 +184,7 @@ func (l *Leader) deafen() {
 	}
 }
 
-// followAgain looks at the ledgers after a while, once for however many rounds are open: what
+// followAgain looks at everything after a while, once for however many rounds are open: what
 // tells of them may be late, or deleted from outside.
 func (l *Leader) followAgain(f Facts) {
 	l.mu.Lock()
@@ -197,7 +197,7 @@ func (l *Leader) followAgain(f Facts) {
 		l.mu.Lock()
 		l.rounds.waits = false
 		open := l.rounds.open(l.cfg.Facts())
-		l.rounds.heard, l.rounds.surely = l.rounds.heard || open, l.rounds.surely || open
+		l.look = l.look || open
 		l.mu.Unlock()
 		if open {
 			l.work.Poke()
@@ -236,6 +236,7 @@ func (l *Leader) claim(ctx context.Context) error {
 		r.fresh = false
 		r.recall(s)
 	}
+	reset := r.believe(s.Now)
 	next, tell := l.next(s, f, known)
 	l.mu.Unlock()
 	if next == was {
@@ -251,6 +252,9 @@ func (l *Leader) claim(ctx context.Context) error {
 	if err := l.commit(ctx, s, []registry.Op{op}); err != nil {
 		return err
 	}
+	if reset {
+		l.warn("a claim of rounds was ahead of the clock and is set back; let the clocks of all instances agree", nil)
+	}
 	l.mu.Lock()
 	r.claim = next
 	r.forget()
@@ -259,6 +263,19 @@ func (l *Leader) claim(ctx context.Context) error {
 		l.cfg.Emit(e)
 	}
 	return nil
+}
+
+// believe forgets rounds that are far ahead of the clock, and sets cursors back that are: to
+// wait for those would leave out the rounds of years. It reports whether it did the latter.
+func (r *rounds) believe(now time.Time) (reset bool) {
+	limit := now.Add(ledger.Believable)
+	r.begun = slices.DeleteFunc(r.begun, func(d time.Time) bool { return d.After(limit) })
+	for p := range layout.Phases {
+		if c := r.claim.Of(p); !c.Open() && c.Due.After(limit) {
+			*c, reset = layout.Cursor{}, true
+		}
+	}
+	return reset
 }
 
 // recall finds rounds that have begun before this term, and of which nobody is left to tell.

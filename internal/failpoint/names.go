@@ -45,7 +45,7 @@ const (
 	RedoIgnored         Mutation = "what a dead instance ran is neither run again nor told"
 	RedoMovesCursor     Mutation = "the begin of a fire that runs again moves the cursor back to it"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
-	ClaimUnversioned    Mutation = "a claim of a round is written whatever its version is"
+	ClaimUnversioned    Mutation = "a claim of a round is written whatever its version and the term's are"
 )
 
 // Mutations are all of them.

@@ -98,10 +98,13 @@ func (c *checker) judgeHeard(j *job, calls []*Record) {
 	runs := slices.Clone(j.runs)
 	slices.SortStableFunc(runs, func(a, b *run) int { return int(min(1, max(-1, a.Due-b.Due))) })
 	var ended time.Duration // of all runs so far
-	for _, n := range runs {
+	for i, n := range runs {
 		ended = max(ended, n.entered.At)
 		if n.returned < never {
 			ended = max(ended, n.returned)
+		}
+		if i+1 < len(runs) && runs[i+1].Due == n.Due {
+			continue // not the last run of its round
 		}
 		by := later(ended, c.rules.Round)
 		if n.entered.At < c.rules.Calm || by > until || !c.calm(n.entered.At, by) {

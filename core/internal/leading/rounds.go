@@ -245,11 +245,14 @@ func (l *Leader) claim(ctx context.Context) error {
 	op := registry.Create(l.cfg.Job.Claim(), layout.MarshalClaim(next))
 	if s.claim.Exists() {
 		op = registry.Set(op.Path, op.Value, s.claim.Version)
-		if failpoint.Mutant(failpoint.ClaimUnversioned) {
-			op.Version = registry.AnyVersion
-		}
 	}
-	if err := l.commit(ctx, s, []registry.Op{op}); err != nil {
+	if failpoint.Mutant(failpoint.ClaimUnversioned) && s.claim.Exists() {
+		op.Version = registry.AnyVersion
+		_, err = l.cfg.Session.Commit(ctx, op)
+	} else {
+		err = l.commit(ctx, s, []registry.Op{op})
+	}
+	if err != nil {
 		return err
 	}
 	if reset {

@@ -126,9 +126,6 @@ func (m *Member) heard(ctx context.Context, p layout.Phase, c layout.Cursor, fai
 		}
 		at.Done, at.Failed = true, failed
 		op := registry.Set(m.cfg.Job.Claim(), layout.MarshalClaim(now), node.Version)
-		if failpoint.Mutant(failpoint.ClaimUnversioned) {
-			op.Version = registry.AnyVersion
-		}
 		_, err = settle.Commit{
 			Store: m.cfg.Session, Marker: 1,
 			Ops: []registry.Op{registry.Check(m.cfg.Job.Life(c.Caller), registry.AnyVersion), op},

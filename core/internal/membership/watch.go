@@ -173,6 +173,7 @@ func (m *Member) onLife(n registry.Node) func() {
 	life, err := layout.UnmarshalLife(n.Value)
 	if err != nil {
 		m.warn("foreign value in "+n.Path, err)
+		life.Listens = m.lives[id].Listens // as far as it is known
 	}
 	m.lives[id] = life
 	if life.Listens != (layout.Listens{}) {

@@ -175,7 +175,8 @@ func (c JobConfig) validate(o options) error {
 	errs = append(errs, err)
 	set, err := settings.Parse(c.Name, stored, o.strategies)
 	if errs = append(errs, err); err == nil {
-		errs = append(errs, c.willFire(set, o))
+		_, delayed := set.Schedule.Delay()
+		errs = append(errs, c.willFire(set, o), o.rounds[c.Name].validate(c, delayed))
 	}
 	if errors.Join(errs...) == nil {
 		// What else the registry's form cannot hold: control characters, for example.

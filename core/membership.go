@@ -23,6 +23,7 @@ type job struct {
 	places    *places.Places
 	host      host // what its runs can say to it
 	runs      *runs
+	listening listening
 
 	mu     sync.Mutex
 	member *membership.Member // of the current session
@@ -67,6 +68,7 @@ func (j *job) join(ses *session.Session) {
 		Host: j, Session: ses, Clock: s.clock, Now: s.opts.now, Emit: s.emit, Job: j.path,
 		Local: j.stored, Overwrite: j.local.Overwrite, Class: j.local.Class, Beside: s.opts.beside || j.id != "", Strategies: s.opts.strategies,
 		IP: s.opts.ip, Name: s.opts.name, HostName: s.opts.host, Places: j.places, Call: j.call,
+		Listens: s.opts.rounds[j.local.Name].listens(), Hear: j.hear,
 	})
 	j.member.Join()
 }
@@ -136,7 +138,7 @@ func (j *job) stillRunning() []string {
 	for _, n := range j.places.Running() {
 		names = append(names, fmt.Sprintf("%s/%d", j.local.Name, n))
 	}
-	return names
+	return append(names, j.listening.names(j.local.Name)...)
 }
 
 // enter changes the phase, unless the job has ended. err is kept for PhaseFailed.

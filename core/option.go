@@ -31,6 +31,7 @@ type options struct {
 	kept       int
 	strategies map[string]strategy.Strategy
 	beside     bool
+	rounds     map[string]RoundListeners // by job
 }
 
 // WithLogger writes every event as a record of this logger, at its level: what fires do

@@ -304,6 +304,50 @@ type ItemStuck struct {
 	Stack string
 }
 
+// RoundPhase is the part of a round for which listeners are called.
+type RoundPhase string
+
+const (
+	// RoundStarted: before all items of the round start.
+	RoundStarted RoundPhase = "before all items start"
+	// RoundCompleted: after all items of the round have ended.
+	RoundCompleted RoundPhase = "after all items have ended"
+)
+
+// RoundHeard: this instance was called for a round (core.RoundListeners), and its listener has
+// returned.
+type RoundHeard struct {
+	// Job is the name of the job.
+	Job string
+	// Phase is what it was called for.
+	Phase RoundPhase
+	// Due is the instant of the fire.
+	Due time.Time
+	// Merged is how many fires since the round before have no call of their own.
+	Merged int
+	// Attempt is 2 where the instance that was called first has died.
+	Attempt int
+	// Took is how long the listener ran, or was waited for.
+	Took time.Duration
+	// Err is what the listener returned, or why it was not waited for any longer.
+	Err error
+}
+
+// RoundLost is told by the leader: an instance died after it was chosen to be called for a
+// round, and before it said that its listener had returned.
+type RoundLost struct {
+	// Job is the name of the job.
+	Job string
+	// Phase is what it was to be called for.
+	Phase RoundPhase
+	// Due is the instant of the fire.
+	Due time.Time
+	// Instance is the id of the instance that died.
+	Instance string
+	// Attempt is 1, or 2 for the one that was called again.
+	Attempt int
+}
+
 // SessionLost: the registry session ended; running items are cancelled.
 type SessionLost struct {
 	// Err says why; it wraps registry.ErrSessionLost.
@@ -369,6 +413,8 @@ func (ItemsSkipped) event()    {}
 func (ItemsFolded) event()     {}
 func (ItemCut) event()         {}
 func (ItemStuck) event()       {}
+func (RoundHeard) event()      {}
+func (RoundLost) event()       {}
 func (SessionLost) event()     {}
 func (SessionRegained) event() {}
 func (Waiting) event()         {}

@@ -31,10 +31,32 @@ type shard struct {
 	set func(ctx context.Context, to string) (sure bool, err error)
 }
 
-func newEngine(reg registry.Registry, stable, ip string, now func() time.Time, listen func(event.Event)) engine {
-	return engine{core.New(reg,
+func newEngine(reg registry.Registry, stable, ip string, now func() time.Time, listen func(event.Event), rounds ...core.Option) engine {
+	return engine{core.New(reg, append(rounds,
 		core.WithLogger(slog.New(slog.DiscardHandler)), core.WithInstanceName(stable), core.WithIP(ip), core.WithClock(now), core.WithListener(listen),
-		core.WithElasticJob())}
+		core.WithElasticJob())...)}
+}
+
+// hearing is the option by which a process listens to the rounds of a job.
+func hearing(j *job, call func(ctx context.Context, c called) error) core.Option {
+	hear := func(phase event.RoundPhase) func(context.Context, core.Round) error {
+		return func(ctx context.Context, r core.Round) error {
+			return call(ctx, called{job: r.Job, instance: r.Instance, phase: string(phase), due: r.Due, attempt: r.Attempt})
+		}
+	}
+	return core.WithRoundListeners(j.name, core.RoundListeners{
+		AfterAll: hear(event.RoundCompleted), Timeout: hearingTimeout, Again: j.again,
+	})
+}
+
+// hearingTimeout bounds a call of a listener to rounds.
+const hearingTimeout = 3 * time.Second
+
+// called is what a listener to rounds is given.
+type called struct {
+	job, instance, phase string
+	due                  time.Time
+	attempt              int
 }
 
 // add adds a job whose items run.

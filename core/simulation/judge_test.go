@@ -32,6 +32,7 @@ const (
 	ownedAgain    = time.Second
 	ledAgain      = time.Second
 	changedWithin = 20 * time.Second
+	roundWithin   = 15 * time.Second
 )
 
 // rules are what the simulation holds an engine to.
@@ -55,6 +56,7 @@ func (w *world) rules() history.Rules {
 		Owned:  ownedAgain, Led: ledAgain, Changed: changedWithin,
 		MayTell: mayTell, Unmissed: "skip",
 		Late: late, Missed: late / 5, Again: again, Cancel: time.Second,
+		Round: roundWithin, Calm: w.common(w.start.Add(unrest+mending)) + w.settling(),
 		Show: 5, Excuse: w.excuse,
 	}
 }
@@ -143,6 +145,8 @@ var excuses = []struct {
 	{"outcome: the skip was not recorded", history.Outcome, func(w *world, v history.Violation) bool {
 		return strings.Contains(v.Text, "entered, and told as skipped") && w.skipUnrecorded(v.Key)
 	}},
+
+	{"rounds: a clock a year ahead decided", history.Rounds, (*world).heardAhead},
 
 	{"changed total: what is owed of it runs first", history.Changed, (*world).draining},
 	{"owned again: what is owed of a total runs first", history.Owned, (*world).draining},
@@ -244,6 +248,14 @@ func (w *world) wall(at time.Duration) time.Time { return w.log.start.Add(at - 1
 func (w *world) basedAhead(job string) bool {
 	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
 		return r.Kind == history.SawBase && r.Job == job && r.Base.Through.After(w.wall(r.At).Add(ledger.Believable))
+	})
+}
+
+// heardAhead reports whether anybody was called for a round of a job by a clock that was far
+// ahead: the claim is set back later.
+func (w *world) heardAhead(v history.Violation) bool {
+	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
+		return r.Kind == history.Called && r.Job == v.Key.Job && r.Due.After(w.wall(r.At).Add(ledger.Believable))
 	})
 }
 

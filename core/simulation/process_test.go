@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/registry"
@@ -164,7 +165,13 @@ func (p *process) count() int {
 
 // launch starts the scheduler.
 func (p *process) launch(jobs []*job) {
-	p.engine = newEngine(client{p}, p.stable, p.ip, p.now, p.listen)
+	var rounds []core.Option
+	for _, j := range jobs {
+		if j.listened && !j.unmonitored && !j.delayed {
+			rounds = append(rounds, hearing(j, p.hear))
+		}
+	}
+	p.engine = newEngine(client{p}, p.stable, p.ip, p.now, p.listen, rounds...)
 	for _, j := range jobs {
 		if err := p.engine.add(j, p.run); err != nil {
 			panic(err) // the simulation's jobs are sound
@@ -204,6 +211,45 @@ func (p *process) listen(e event.Event) {
 		p.owned[r.Job] = r
 	}
 	p.tell("", r)
+}
+
+// hear is the listener to rounds.
+func (p *process) hear(ctx context.Context, c called) error {
+	r := history.Record{Kind: history.Called, Job: c.job, Due: c.due.UTC(), Instance: c.instance, Reason: c.phase, Count: c.attempt}
+	p.mu.Lock()
+	if ses := p.sessions[c.instance]; ses != nil {
+		r.Session = ses.id
+	}
+	p.mu.Unlock()
+	key := fmt.Sprintf("%s/%s %s %d", c.job, c.phase, c.due.UTC().Format(time.RFC3339Nano), c.attempt)
+	p.tell(key, r)
+	p.moves()
+	d := p.draw("hear " + key)
+	takes := between(d, time.Millisecond, 200*time.Millisecond)
+	n := d.IntN(100)
+	if n < 5 && !p.world.brief {
+		takes = between(d, hearingTimeout/2, 2*hearingTimeout)
+	}
+	fixed := func(string) time.Duration { return takes }
+	if n%2 == 0 { // ignores its context
+		ctx = context.Background()
+	}
+	switch p.pass(ctx, "hearing of "+key, fixed, nil) {
+	case dead:
+		return errDead
+	case gaveUp:
+		p.moves()
+		return context.Cause(ctx)
+	}
+	switch {
+	case n < 10:
+		return errWork
+	case n < 12:
+		panic("by the simulation")
+	case n < 13:
+		runtime.Goexit()
+	}
+	return nil
 }
 
 // run is the function of every item.

@@ -205,8 +205,8 @@ func (s *sum) add(r result) {
 func (s *sum) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d seeds, %d turns, %v a seed, %d violations\n", s.seeds, s.turns, s.took/time.Duration(max(1, s.seeds)), s.violations)
-	fmt.Fprintf(&b, "%d item fires, %d runs, %d again, %d cancelled, %d cut\n", s.fires, s.records[history.Entered], s.again,
-		s.records[history.Cancelled], s.records[history.Cut])
+	fmt.Fprintf(&b, "%d item fires, %d runs, %d again, %d cancelled, %d cut, %d rounds heard\n", s.fires, s.records[history.Entered], s.again,
+		s.records[history.Cancelled], s.records[history.Cut], s.records[history.Called])
 	for _, why := range slices.Sorted(maps.Keys(s.skips)) {
 		fmt.Fprintf(&b, "%8d skipped: %s\n", s.skips[why], why)
 	}

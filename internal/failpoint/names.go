@@ -18,6 +18,8 @@ const (
 	BeforeRegister Point = "before a registration is committed"
 	AfterRegister  Point = "after a registration is committed, before its ledger is read"
 	BeforeLeave    Point = "before a departure is committed"
+	BeforeHear     Point = "after a round is claimed, before its listener is called"
+	AfterHear      Point = "a round's listener has returned, and nothing says so"
 	SessionDone    Point = "the session has ended, before runs are cancelled"
 	BeforeClose    Point = "the session has ended, before it is closed"
 )
@@ -25,7 +27,7 @@ const (
 // Points are all places.
 var Points = []Point{
 	BeforeRecord, AfterRecord, BeforeShow, AfterShow, BeforeEnter, Returned, BeforeLead, AfterLead, BeforeElect, AfterElect,
-	BeforeRegister, AfterRegister, BeforeLeave, SessionDone, BeforeClose,
+	BeforeRegister, AfterRegister, BeforeLeave, BeforeHear, AfterHear, SessionDone, BeforeClose,
 }
 
 // A Mutation is a defect that a test can switch on, to prove that it would be found.
@@ -43,10 +45,11 @@ const (
 	RedoIgnored         Mutation = "what a dead instance ran is neither run again nor told"
 	RedoMovesCursor     Mutation = "the begin of a fire that runs again moves the cursor back to it"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
+	ClaimUnversioned    Mutation = "a claim of a round is written whatever its version and the term's are"
 )
 
 // Mutations are all of them.
 var Mutations = []Mutation{
 	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
-	RedoIgnored, RedoMovesCursor, PictureKept,
+	RedoIgnored, RedoMovesCursor, PictureKept, ClaimUnversioned,
 }

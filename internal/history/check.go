@@ -44,6 +44,7 @@ func Check(records []Record, rules Rules) Report {
 		c.judgeQuiet(j)
 		c.judgeGone(j)
 		c.judgeChanges(j)
+		c.judgeRounds(j)
 	}
 	if c.rules.Most < 0 {
 		c.blame(Coverage, Key{}, c.last, "more than can be judged: Rules.Most")
@@ -120,6 +121,7 @@ type job struct {
 	quiet       []*Record
 	led         []*Record
 	runs        []*run
+	calls       []*Record // Called
 	lives       []*life
 	fires       map[Key]*fire
 	started     time.Time // the first Started, by the wall clock
@@ -310,6 +312,8 @@ func (c *checker) follow(r *Record) {
 		j.leave(r)
 	case Ended, Cut, Skipped, Folded:
 		// judged with the plan
+	case Called:
+		j.calls = append(j.calls, r)
 	case Configured:
 		if r.Config != nil {
 			j.config = append(j.config, r)

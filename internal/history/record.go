@@ -27,6 +27,9 @@ const (
 	Skipped Kind = "skipped"
 	// Folded is event.ItemsFolded: Job, Epoch, Items, First, Due (the last), Count, Into.
 	Folded Kind = "folded"
+	// Called: a listener to rounds was called. Job, Due, Reason (the phase), Count: the attempt,
+	// Instance, Session.
+	Called Kind = "called"
 	// Owns is event.ItemsChanged: Job, Items (all of them), Total, Instance.
 	Owns Kind = "owns"
 	// Started is event.Started: Job, Instance.

@@ -39,6 +39,10 @@ const (
 	// Deadline: no function is entered after its session's Deadline, and none runs on,
 	// uncancelled, past it.
 	Deadline Invariant = "deadline"
+	// Rounds: one listener is called for a round, and again only when its life has ended; the
+	// rounds rise; none is called before all items have ended; each round has a call, its own
+	// or a later one's, within a bound.
+	Rounds Invariant = "rounds"
 	// Failed: no job ends for good.
 	Failed Invariant = "failed"
 )
@@ -70,6 +74,11 @@ type Rules struct {
 	// Unsure is how long after a change of the configuration nothing is known about what
 	// was in force, where no observer saw the nodes that say so; 15 s when zero.
 	Unsure time.Duration
+
+	// Round bounds the time from the end of a round to the call of a listener, from Calm on:
+	// every job in which anybody was ever called is judged.
+	Round time.Duration
+	Calm  time.Duration
 
 	// Settle is how long after a disturbing fault no bound holds yet.
 	Settle time.Duration

@@ -252,7 +252,11 @@ func (j Job) Notices() string { return j.own + "/notices" }
 // that nobody has to watch a node that each fire changes.
 func (j Job) Notice(id string) string { return j.own + "/notices/" + id }
 
-// Rounds is ephemeral; the instance sets it with the ends of items that are leaving.
+// RoundsDir is the directory of Rounds.
+func (j Job) RoundsDir() string { return j.own + "/rounds" }
+
+// Rounds is ephemeral; the instance sets it with the ends of items that are leaving, and
+// where somebody listens to rounds whenever it is further with them (ledger.Rounds).
 // Its directory is made when it is needed first.
 func (j Job) Rounds(id string) string { return j.own + "/rounds/" + id }
 
@@ -267,6 +271,7 @@ func (j Job) Offset(item int) string { return j.own + "/offsets/" + strconv.Itoa
 func (j Job) OldOffset(item int) string { return j.root + "/offset/" + strconv.Itoa(item) }
 
 // InForce is the directory of what the leader has put in force: Base, Schedule.
+// InForce is the directory of what the leader has put in force: Base, Schedule, Claim.
 func (j Job) InForce() string { return j.own + "/inforce" }
 
 // Base is persistent: the epoch and where it starts (MarshalBase, UnmarshalBase).
@@ -275,6 +280,10 @@ func (j Job) Base() string { return j.own + "/inforce/base" }
 // Schedule is persistent: the schedule by which all members fire, and since when
 // (MarshalSchedule, UnmarshalSchedule).
 func (j Job) Schedule() string { return j.own + "/inforce/schedule" }
+
+// Claim is persistent: which rounds listeners were called for (MarshalClaim, UnmarshalClaim).
+// It is made when somebody listens.
+func (j Job) Claim() string { return j.own + "/inforce/claim" }
 
 // Paused is persistent; an operator makes it, and as long as it stands the instances of
 // this stable name (InstanceID.Stable) begin nothing and own nothing. It stands in

@@ -34,7 +34,7 @@ func everyPath(j Job, item int, ip, id string) map[string]string {
 		"GuaranteeStartedLatch": j.GuaranteeStartedLatch(), "GuaranteeCompleted": j.GuaranteeCompleted(),
 		"GuaranteeCompletedItem": j.GuaranteeCompletedItem(item), "GuaranteeCompletedLatch": j.GuaranteeCompletedLatch(),
 		"Trigger": j.Trigger(), "TriggerInstance": j.TriggerInstance(id), "SystemTime": j.SystemTime(), "NextInstanceIP": j.NextInstanceIP(),
-		"OwnRoot": j.OwnRoot(), "Lives": j.Lives(), "Life": j.Life(id), "Ledgers": j.Ledgers(), "Ledger": j.Ledger(id), "Notices": j.Notices(), "Notice": j.Notice(id), "Term": j.Term(), "Rounds": j.Rounds(id),
+		"OwnRoot": j.OwnRoot(), "Lives": j.Lives(), "Life": j.Life(id), "Ledgers": j.Ledgers(), "Ledger": j.Ledger(id), "Notices": j.Notices(), "Notice": j.Notice(id), "Term": j.Term(), "Rounds": j.Rounds(id), "RoundsDir": j.RoundsDir(), "Claim": j.Claim(),
 		"InForce": j.InForce(), "Base": j.Base(), "Schedule": j.Schedule(), "Paused": j.Paused("worker-3"),
 		"Offsets": j.Offsets(), "Offset": j.Offset(item), "OldOffset": j.OldOffset(item),
 	}
@@ -63,7 +63,7 @@ func TestPaths(t *testing.T) {
 		"Trigger": root + "/trigger", "TriggerInstance": root + "/trigger/" + id,
 		"SystemTime": root + "/systemTime/current", "NextInstanceIP": root + "/next-job-instance-ip",
 		"OwnRoot": own, "Lives": own + "/lives", "Life": own + "/lives/" + id,
-		"Ledgers": own + "/ledgers", "Ledger": own + "/ledgers/" + id, "Notices": own + "/notices", "Notice": own + "/notices/" + id, "Term": own + "/term", "Rounds": own + "/rounds/" + id,
+		"Ledgers": own + "/ledgers", "Ledger": own + "/ledgers/" + id, "Notices": own + "/notices", "Notice": own + "/notices/" + id, "Term": own + "/term", "Rounds": own + "/rounds/" + id, "RoundsDir": own + "/rounds", "Claim": own + "/inforce/claim",
 		"InForce": own + "/inforce", "Base": own + "/inforce/base", "Schedule": own + "/inforce/schedule",
 		"Paused":  own + "/inforce/paused@worker-3",
 		"Offsets": own + "/offsets", "Offset": own + "/offsets/12", "OldOffset": root + "/offset/12",

@@ -22,6 +22,8 @@ type Life struct {
 	Zone string `json:"zone,omitempty"`
 	// Host is the name of its host, for people.
 	Host string `json:"host,omitempty"`
+	// Listens is what its program listens to of the rounds.
+	Listens Listens `json:"listens,omitzero"`
 }
 
 // MarshalLife writes the value of a life's node.

@@ -43,7 +43,7 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		life := Life{ownInstants.Draw(t, "up"), ownInstants.Draw(t, "at"), words.Draw(t, "zone"), words.Draw(t, "host")}
+		life := Life{ownInstants.Draw(t, "up"), ownInstants.Draw(t, "at"), words.Draw(t, "zone"), words.Draw(t, "host"), Listens{After: rapid.Bool().Draw(t, "after"), Again: rapid.Bool().Draw(t, "again")}}
 		l, err := UnmarshalLife(MarshalLife(life))
 		check(t, life, l, err)
 		if stone := (Tombstone{ownInstants.Draw(t, "removed")}); !stone.Removed.IsZero() {
@@ -161,7 +161,7 @@ func FuzzOwn(f *testing.F) {
 		f.Add([]byte(value))
 	}
 	now := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
-	f.Add(MarshalLife(Life{now, now, "UTC", "worker-3"}))
+	f.Add(MarshalLife(Life{now, now, "UTC", "worker-3", Listens{After: true}}))
 	f.Add(MarshalBase(Base{Epoch: 1, To: 3, Through: now}))
 	f.Add(MarshalSchedule(Schedule{Number: 2, Rule: Rule{Cron: "@daily"}, Since: now,
 		Before: []Past{{Rule{Cron: "@hourly", Zone: "UTC"}, now}}}))

@@ -35,7 +35,12 @@ func levelOf[E event.Event](e E) slog.Level {
 		if e.Adopted {
 			return slog.LevelWarn
 		}
-	case event.ItemCut, event.ItemStuck, event.SessionLost, event.Warning:
+	case event.RoundHeard:
+		if e.Err != nil {
+			return slog.LevelError
+		}
+		return slog.LevelDebug
+	case event.RoundLost, event.ItemCut, event.ItemStuck, event.SessionLost, event.Warning:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -122,6 +127,18 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 	case event.ItemCut:
 		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("instance", e.Instance)}
 		return "item cut: its instance's life ended while it ran", text(attrs, "reason", string(e.Reason))
+	case event.RoundHeard:
+		attrs := []slog.Attr{
+			job(e.Job), due(e.Due), slog.String("phase", string(e.Phase)), slog.Int("merged", e.Merged), slog.Int("attempt", e.Attempt), slog.Duration("took", e.Took),
+		}
+		if e.Err == nil {
+			return "round heard", attrs
+		}
+		return "a listener to rounds failed", failure(attrs, e.Err)
+	case event.RoundLost:
+		return "an instance died that was called for a round", []slog.Attr{
+			job(e.Job), due(e.Due), slog.String("phase", string(e.Phase)), slog.String("instance", e.Instance), slog.Int("attempt", e.Attempt),
+		}
 	case event.ItemStuck:
 		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.Duration("running", e.Running)}
 		return "item stuck: its timeout is over, and its function has not returned", text(attrs, "stack", e.Stack)

@@ -3,7 +3,6 @@ package execution
 import (
 	"path"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/elasticron/elasticron/internal/failpoint"
@@ -19,6 +18,7 @@ type batch struct {
 	signal  int   // the index of the operation that tells of an end; 0 for none
 	undo    []former
 	seq     int64
+	rounds  ledger.Rounds // how far the items are then
 }
 
 type former struct {
@@ -114,6 +114,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 	defer r.mu.Unlock()
 	b = &batch{ops: make([]registry.Op, fixedOps, fixedOps+signalOps+len(entries)), owner: []int{-1, -1}}
 	leaves := false
+	var begun time.Time
 	at := r.cfg.Now().Truncate(time.Millisecond) // the same for all, so that they share groups
 	for _, e := range entries {
 		rec, owned := r.led.Get(e.Item())
@@ -130,6 +131,9 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 		b.undo = append(b.undo, former{e.Item(), rec})
 		r.led.Set(e.Item(), after)
 		leaves = leaves || (rec.Leaving && e.Step().over())
+		if e.Step().begins() && after.Run.After(begun) {
+			begun = after.Run
+		}
 		for b.ops = r.show.add(b.ops, e, r.cfg, r.place.ID); len(b.owner) < len(b.ops); {
 			b.owner = append(b.owner, len(b.entries))
 		}
@@ -145,9 +149,15 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 		b.ops[0].Path = path.Dir(r.place.Ledger)
 	}
 	b.ops[1] = registry.Set(r.place.Ledger, r.encode(r.led), r.version)
+	tell := ledger.Rounds{Seq: b.seq}
+	if r.listen {
+		tell = r.led.Rounds()
+		b.rounds, tell.Begun = tell, begun
+		leaves = leaves || !begun.IsZero() || !tell.Started.Equal(r.told.Started) || !tell.Completed.Equal(r.told.Completed)
+	}
 	if leaves {
 		b.signal = len(b.ops)
-		b.ops, b.owner = append(b.ops, r.tell(b.seq)), append(b.owner, -1)
+		b.ops, b.owner = append(b.ops, r.tell(tell)), append(b.owner, -1)
 	}
 	return b, refused, strays
 }
@@ -167,10 +177,10 @@ func (r *Recorder) remember(e *entry, was ledger.Last, now *ledger.Last, at time
 	}
 }
 
-// tell returns what tells the leader that an item it waits for has ended: it does not
-// watch the ledger. The caller holds mu.
-func (r *Recorder) tell(seq int64) registry.Op {
-	value := strconv.AppendInt(nil, seq, 10)
+// tell returns what tells the leader that an item it waits for has ended, or how far the items
+// are: it does not watch the ledger. The caller holds mu.
+func (r *Recorder) tell(is ledger.Rounds) registry.Op {
+	value := is.Encode()
 	if r.rounds {
 		return registry.Set(r.place.Rounds, value, registry.AnyVersion)
 	}

@@ -87,6 +87,9 @@ func (r *Recorder) applied(b *batch, out settle.Outcome) {
 	r.atMost, r.alone = 0, 0
 	r.stale = r.stale || out.Uncertain
 	r.rounds = r.rounds || b.signal > 0
+	if r.listen {
+		r.told = b.rounds
+	}
 	changes := make([]Change, len(b.entries))
 	for i, e := range b.entries {
 		changes[i] = e.Change

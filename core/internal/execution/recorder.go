@@ -20,7 +20,7 @@ const (
 	again = time.Second
 	// fixedOps are the operations of every commit: the life and the ledger.
 	fixedOps = 2
-	// signalOps is what the end of an item that is leaving adds.
+	// signalOps is what the end of an item that is leaving adds, or news of the rounds.
 	signalOps = 1
 )
 
@@ -137,6 +137,8 @@ type Recorder struct {
 	gone    error
 	show    pictures
 	rounds  bool // the node that tells of ends stands, as far as is known
+	listen  bool // somebody listens to rounds
+	told    ledger.Rounds
 }
 
 // An entry is a change that is not applied yet.
@@ -164,7 +166,7 @@ func NewRecorder(c Config, o Owner, p Place, node registry.Node) (*Recorder, err
 func (r *Recorder) begin(p Place, node registry.Node, led *ledger.Ledger) {
 	r.place, r.led, r.version, r.created = p, led, node.Version, node.Created
 	r.ctx, r.cancel = context.WithCancel(r.cfg.Context)
-	r.rounds = false
+	r.rounds, r.told = false, ledger.Rounds{}
 	r.gone, r.still = nil, time.Time{} // stale stays: somebody may have seen a write to the new ledger already
 }
 
@@ -204,6 +206,16 @@ func (r *Recorder) Refresh(still bool) {
 	}
 	r.mu.Unlock()
 	r.task.Poke()
+}
+
+// Listen says whether somebody listens to rounds: then each commit that changes how far the
+// items are says so.
+func (r *Recorder) Listen(listen bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.listen != listen {
+		r.listen, r.told = listen, ledger.Rounds{}
+	}
 }
 
 // Suspend ends the work on the present registration and waits for it: no request is

@@ -40,6 +40,9 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	}
 	r.mu.Lock()
 	r.led, r.version = led, node.Version
+	if r.listen {
+		r.told = led.Rounds() // the leader knows what it has written
+	}
 	r.mu.Unlock()
 	r.owner.Changed(led)
 	return true

@@ -160,6 +160,9 @@ func (f *Firing) Configure(s items.Settings) {
 // goes by what it sees.
 func (f *Firing) Show(after time.Duration, beside bool) { f.rec.Show(after, beside) }
 
+// Listen says whether somebody listens to rounds.
+func (f *Firing) Listen(listen bool) { f.rec.Listen(listen) }
+
 // SetServer says whether this instance's server is enabled.
 func (f *Firing) SetServer(enabled bool) {
 	f.mu.Lock()

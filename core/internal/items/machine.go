@@ -28,6 +28,8 @@ type Settings struct {
 	Failover bool
 	// Floor: an instance of ElasticJob led until then, and nothing due up to it is made up.
 	Floor time.Time
+	// Rounds: somebody listens to rounds, so that what disabled items skip is recorded at once.
+	Rounds bool
 }
 
 // A Config is what a machine starts with.

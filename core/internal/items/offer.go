@@ -36,10 +36,13 @@ func (m *Machine) offer(it *item, now time.Time) {
 		return
 	}
 	if m.off(it) {
-		if last {
+		switch {
+		case last:
 			m.close(it, now)
+		case m.set.Rounds:
+			m.account(it, m.whyOff(it), now)
 		}
-		return // told in bulk, later
+		return // else told in bulk, later
 	}
 	if m.set.Delayed {
 		m.offerDelayed(it, now)

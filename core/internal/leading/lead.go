@@ -155,6 +155,7 @@ type snapshot struct {
 	term     registry.Node
 	base     registry.Node
 	schedule registry.Node
+	claim    registry.Node
 	first    []registry.Op   // the first schedule, made with the first base
 	notified map[string]bool // who has a notice
 }
@@ -175,6 +176,10 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 		}
 	}
 	paths := []string{job.Term(), job.Base(), job.Schedule()}
+	listened := len(f.Listens) > 0
+	if listened {
+		paths = append(paths, job.Claim())
+	}
 	fixed := len(paths)
 	nodes, err := l.cfg.Session.Get(ctx, append(paths, l.paths(ids)...)...)
 	if err != nil {
@@ -190,6 +195,9 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 		}
 	}
 	s.term, s.base, s.schedule, s.notified = nodes[0], nodes[1], nodes[2], map[string]bool{}
+	if listened {
+		s.claim = nodes[3]
+	}
 	if !s.term.Owned || layout.UnmarshalTerm(s.term.Value).Leader != l.cfg.ID {
 		return s, errNotLeader
 	}

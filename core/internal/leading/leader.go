@@ -11,6 +11,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -34,6 +35,9 @@ type Facts struct {
 	Lives, Instances []string
 	// Eligible reports whether an id may be given items.
 	Eligible func(id string) bool
+	// Listens are the lives that listen to rounds, and to what. Empty where there are no
+	// rounds: without monitoring, with a fixed delay.
+	Listens map[string]layout.Listens
 	// Assign is the sharding strategy.
 	Assign func(ids []string, total int, previous map[string][]int) map[string][]int
 }
@@ -86,6 +90,7 @@ type Leader struct {
 	seen    *snapshot     // the last view
 	mend    bool          // the items' instance nodes are to be compared with the ledgers
 	java    bool          // an instance of ElasticJob led last, as far as was seen
+	rounds  rounds
 
 	// Of the work task alone:
 	stamp     int             // of this leader's commits
@@ -103,6 +108,7 @@ type target struct {
 // New returns a leader that follows. It does nothing until it is able (SetAble).
 func New(c Config) *Leader {
 	l := &Leader{cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, watched: map[target]bool{}}
+	l.rounds.told, l.rounds.owners = map[string]ledger.Rounds{}, map[string]ledger.Rounds{}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
 	return l
@@ -158,6 +164,7 @@ func (l *Leader) OnLeader(n registry.Node) {
 	switch {
 	case self:
 		l.led, l.look, l.untidy, l.mend = true, true, true, true
+		l.rounds.fresh = l.rounds.fresh || follow
 	case n.Exists():
 		l.java = n.Ephemeral && layout.IsJava(now)
 	}
@@ -219,7 +226,10 @@ func (l *Leader) Close() {
 	if l.follows {
 		targets[target{l.cfg.Job.Term(), registry.Self}] = true
 	}
-	l.follows = false
+	if l.rounds.watched {
+		targets[target{l.cfg.Job.RoundsDir(), registry.Children}] = true
+	}
+	l.follows, l.rounds.watched = false, false
 	l.mu.Unlock()
 	for t := range targets {
 		l.cfg.Unwatch(t.path, t.scope)
@@ -263,7 +273,7 @@ func (l *Leader) act(ctx context.Context) error {
 	l.mu.Lock()
 	node, led, able := l.node, l.led, l.able
 	ours := node.Owned && string(node.Value) == l.cfg.ID
-	work := l.look || len(l.flags) > 0
+	work, heard := l.look || len(l.flags) > 0, l.rounds.heard
 	l.mu.Unlock()
 	switch {
 	case ours && !able, led && !ours:
@@ -278,7 +288,12 @@ func (l *Leader) act(ctx context.Context) error {
 		l.warn("the leader's node was made by no instance; it is removed", nil)
 		return l.remove(ctx, node)
 	case ours && work:
-		return l.lead(ctx)
+		if err := l.lead(ctx); err != nil {
+			return err
+		}
+		return l.follow(ctx, true)
+	case ours && heard:
+		return l.follow(ctx, false)
 	}
 	return nil
 }

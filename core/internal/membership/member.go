@@ -65,6 +65,10 @@ type Config struct {
 	Places   *places.Places
 	// Call runs the job's function.
 	Call func(ctx context.Context, s settings.Settings, r firing.Run, own *ownership.Ownership) error
+	// Listens says which listeners to rounds the program has, and Hear calls them. It returns
+	// when they have, or when they are not waited for any longer.
+	Listens layout.Listens
+	Hear    func(ctx context.Context, r Round) error
 }
 
 // A Member is a job in one session.
@@ -102,6 +106,9 @@ type Member struct {
 	firing    *firing.Firing
 	leader    *leading.Leader
 	leading   context.CancelFunc
+	claim     layout.Claim
+	claimed   registry.Node // of claim
+	hearing   [layout.Phases]hearing
 	former    *former
 }
 
@@ -133,6 +140,9 @@ func New(c Config) *Member {
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
 	m.check = c.Clock.Timer(m.reconcile)
+	for p := range layout.Phases {
+		m.hearing[p].task = c.Session.Control.Task(func() { m.hear(p) })
+	}
 	return m
 }
 
@@ -246,9 +256,9 @@ func (m *Member) CancelRuns(cause error) { m.stop(cause) }
 // Quiet reports whether no item is in hand.
 func (m *Member) Quiet() bool {
 	m.mu.Lock()
-	f, left := m.firing, m.stage == stageLeft
+	f, left, hears := m.firing, m.stage == stageLeft, m.hears()
 	m.mu.Unlock()
-	return f == nil || left || m.cfg.Session.Context.Err() != nil || f.Quiet()
+	return f == nil || left || m.cfg.Session.Context.Err() != nil || (f.Quiet() && !hears)
 }
 
 // Close ends what the session's end does not: timers and watches.

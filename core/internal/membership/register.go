@@ -111,7 +111,7 @@ func (m *Member) life() []byte {
 			}
 		}
 	}
-	return layout.MarshalLife(layout.Life{Up: m.up, At: now, Zone: settings.LocalZone(), Host: m.cfg.HostName})
+	return layout.MarshalLife(layout.Life{Up: m.up, At: now, Zone: settings.LocalZone(), Host: m.cfg.HostName, Listens: m.cfg.Listens})
 }
 
 // serverOps write the server's node where it is missing, or is to start disabled, and
@@ -250,6 +250,9 @@ func (m *Member) open(ctx context.Context) error {
 	m.arm(every)
 	m.cfg.Host.Running(id)
 	m.look()
+	for p := range layout.Phases {
+		m.hearing[p].task.Poke()
+	}
 	return nil
 }
 
@@ -361,7 +364,10 @@ func (m *Member) leave(ctx context.Context) error {
 		}
 	}
 	m.Pause()
-	if !f.Quiet() || !m.cfg.Places.Idle() || !l.Settled() {
+	m.mu.Lock()
+	hears := m.hears()
+	m.mu.Unlock()
+	if !f.Quiet() || !m.cfg.Places.Idle() || !l.Settled() || hears {
 		return nil // their ends poke again
 	}
 	ops := []registry.Op{

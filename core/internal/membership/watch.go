@@ -92,6 +92,7 @@ func (m *Member) putInForce() {
 	m.mu.Lock()
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
 	after, beside, foreign := m.set.ShowAfter, m.besideJava(), m.java.led != ""
+	listened := m.listened()
 	m.mu.Unlock()
 	if f == nil || left {
 		return
@@ -99,6 +100,7 @@ func (m *Member) putInForce() {
 	f.Show(after, beside)
 	f.SetForeign(foreign)
 	f.SetServer(begins)
+	f.Listen(listened)
 	if set != m.put {
 		m.put = set
 		f.Configure(set)
@@ -146,18 +148,25 @@ func (m *Member) onInstance(n registry.Node) func() {
 func (m *Member) onLife(n registry.Node) func() {
 	id := path.Base(n.Path)
 	if !n.Exists() {
-		_, had := m.lives[id]
+		was, had := m.lives[id]
 		delete(m.lives, id)
 		if had && m.stage >= stageRegistered && id == m.id.String() {
 			return func() { m.gone(errLifeGone) }
+		}
+		if was.Listens != (layout.Listens{}) {
+			return m.switched
 		}
 		return m.look
 	}
 	life, err := layout.UnmarshalLife(n.Value)
 	if err != nil {
 		m.warn("foreign value in "+n.Path, err)
+		life.Listens = m.lives[id].Listens // as far as it is known
 	}
 	m.lives[id] = life
+	if life.Listens != (layout.Listens{}) {
+		return m.switched
+	}
 	return m.look
 }
 
@@ -185,6 +194,9 @@ func (m *Member) onInForce(n registry.Node) func() {
 			delete(m.halted, name)
 		}
 		return m.switched
+	}
+	if n.Path == m.cfg.Job.Claim() {
+		return m.onClaim(n)
 	}
 	if n.Path != m.cfg.Job.Schedule() || !n.Exists() {
 		return m.look
@@ -284,7 +296,7 @@ func (m *Member) itemSettings() items.Settings {
 	}
 	return items.Settings{
 		Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover,
-		Floor: t.floor,
+		Floor: t.floor, Rounds: m.listened(),
 	}
 }
 
@@ -417,6 +429,14 @@ func (m *Member) facts() leading.Facts {
 		},
 		ZoneOpen: s.Stored.TimeZone == "" && s.Stored.Props[settings.PropZone] == "",
 		Eligible: func(id string) bool { return eligible[id] },
+	}
+	if m.listened() {
+		f.Listens = map[string]layout.Listens{}
+		for id, l := range m.lives {
+			if l.Listens != (layout.Listens{}) {
+				f.Listens[id] = l.Listens
+			}
+		}
 	}
 	f.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
 		return s.Strategy.Assign(strategy.Input{Job: m.name(), Instances: ids, Total: total, Previous: previous})

@@ -1,0 +1,362 @@
+package leading
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/sharding"
+	"github.com/elasticron/elasticron/internal/failpoint"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// rounds are what the leader knows of rounds while somebody listens to them. All of it can
+// be derived again.
+type rounds struct {
+	watched bool
+	heard   bool                     // something was told since the last look
+	surely  bool                     // look at the ledgers, whatever was told
+	fresh   bool                     // of a term that has not looked yet
+	waits   bool                     // a look is to come, whatever happens
+	told    map[string]ledger.Rounds // by life
+	owners  map[string]ledger.Rounds // by life, as their ledgers said when they were read last
+	begun   []time.Time              // rounds of which an item has begun, ascending
+	claim   layout.Claim
+	version registry.Version
+	created registry.Revision
+}
+
+// maxBegun bounds how many rounds are remembered until they are claimed.
+const maxBegun = 1_000
+
+// OnClaim follows the claim's node.
+func (l *Leader) OnClaim(n registry.Node, c layout.Claim) {
+	l.mu.Lock()
+	r := &l.rounds
+	if n.Created > r.created || (n.Created == r.created && n.Version > r.version) {
+		r.claim, r.version, r.created, r.heard = c, n.Version, n.Created, true
+	}
+	l.mu.Unlock()
+	l.work.Poke()
+}
+
+// onRounds follows how far the owners are.
+func (l *Leader) onRounds(e registry.Event) {
+	if e.Synced {
+		return
+	}
+	id := path.Base(e.Node.Path)
+	is, err := ledger.DecodeRounds(e.Node.Value)
+	l.mu.Lock()
+	switch r := &l.rounds; {
+	case !e.Node.Exists():
+		delete(r.told, id)
+	case err != nil: // a wait goes on without it
+	default:
+		r.told[id], r.heard = is, true
+		r.begin(is.Begun)
+	}
+	l.mu.Unlock()
+	l.work.Poke()
+}
+
+// begin notes that a round has begun.
+func (r *rounds) begin(due time.Time) {
+	if due.IsZero() {
+		return
+	}
+	at, known := slices.BinarySearchFunc(r.begun, due, time.Time.Compare)
+	if !known {
+		r.begun = slices.Insert(r.begun, at, due)
+	}
+	if len(r.begun) > maxBegun {
+		r.begun = r.begun[1:]
+	}
+}
+
+// reached returns the latest round after a cursor that has begun and that all owners have
+// reached; false when there is none.
+func (r *rounds) reached(p layout.Phase, owners map[string]ledger.Rounds) (due time.Time, ok bool) {
+	all := ledger.Always
+	for _, is := range owners {
+		at := is.Completed
+		if p == layout.Started {
+			at = is.Started
+		}
+		if at.Before(all) {
+			all = at
+		}
+	}
+	for _, d := range slices.Backward(r.begun) {
+		if !d.After(all) {
+			return d, d.After(r.claim.Of(p).Due)
+		}
+	}
+	return time.Time{}, false
+}
+
+// due reports whether a claim may be made, by what was told.
+func (r *rounds) due(f Facts) bool {
+	owners := map[string]ledger.Rounds{}
+	for id, is := range r.owners {
+		if told := r.told[id]; told.Seq > is.Seq {
+			is = told
+		}
+		owners[id] = is
+	}
+	for p := range layout.Phases {
+		c := *r.claim.Of(p)
+		if c.Open() {
+			if !slices.Contains(f.Lives, c.Caller) {
+				return true
+			}
+			continue
+		}
+		if _, ok := r.reached(p, owners); ok && len(owners) > 0 && len(listeners(f, p)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// listeners are the lives that listen to a phase, in order.
+func listeners(f Facts, p layout.Phase) (ids []string) {
+	for id, to := range f.Listens {
+		if to.To(p) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// follow claims the rounds that all items have reached, for somebody who listens. With surely
+// the ledgers are read whatever was told.
+func (l *Leader) follow(ctx context.Context, surely bool) error {
+	f := l.cfg.Facts()
+	if len(f.Listens) == 0 {
+		l.deafen()
+		return nil
+	}
+	l.mu.Lock()
+	r := &l.rounds
+	watch := !r.watched
+	surely = surely || r.surely
+	r.watched, r.heard, r.surely = true, false, false
+	idle := !surely && !r.due(f)
+	l.mu.Unlock()
+	if watch {
+		l.cfg.Watch(l.cfg.Job.RoundsDir(), registry.Children, l.onRounds)
+	}
+	l.followAgain(f)
+	if idle {
+		return nil
+	}
+	err := l.claim(ctx)
+	switch {
+	case errors.Is(err, errNotLeader):
+		return l.abdicate(ctx)
+	case err != nil:
+		l.mu.Lock()
+		l.rounds.heard, l.rounds.surely = true, true
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// deafen ends the watch of rounds.
+func (l *Leader) deafen() {
+	l.mu.Lock()
+	watched := l.rounds.watched
+	l.rounds.watched, l.rounds.heard, l.rounds.surely = false, false, false
+	if watched {
+		clear(l.rounds.told)
+		l.rounds.begun = nil
+	}
+	l.mu.Unlock()
+	if watched {
+		l.cfg.Unwatch(l.cfg.Job.RoundsDir(), registry.Children)
+	}
+}
+
+// followAgain looks at everything after a while, once for however many rounds are open: what
+// tells of them may be late, or deleted from outside.
+func (l *Leader) followAgain(f Facts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rounds.waits || !l.rounds.open(f) {
+		return
+	}
+	l.rounds.waits = true
+	time.AfterFunc(wary, func() {
+		l.mu.Lock()
+		l.rounds.waits = false
+		open := l.rounds.open(l.cfg.Facts())
+		l.look = l.look || open
+		l.mu.Unlock()
+		if open {
+			l.work.Poke()
+		}
+	})
+}
+
+// open reports whether a round has begun and is not claimed, or somebody is being called.
+func (r *rounds) open(f Facts) bool {
+	for p := range layout.Phases {
+		c := r.claim.Of(p)
+		if c.Open() || (len(r.begun) > 0 && r.begun[len(r.begun)-1].After(c.Due) && len(listeners(f, p)) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// claim reads how far all are, and claims what they have reached.
+func (l *Leader) claim(ctx context.Context) error {
+	s, err := l.view(ctx)
+	if err != nil {
+		return err
+	}
+	f := l.cfg.Facts()
+	was, err := layout.UnmarshalClaim(s.claim.Value)
+	if s.claim.Exists() && err != nil {
+		l.warn("the node "+s.claim.Path+" holds no claim; it is made again", err)
+	}
+	owners, known := s.Rounds()
+	l.mu.Lock()
+	r := &l.rounds
+	r.claim, r.version, r.created = was, s.claim.Version, s.claim.Created
+	r.owners = owners
+	if r.fresh && known {
+		r.fresh = false
+		r.recall(s)
+	}
+	reset := r.believe(s.Now)
+	next, tell := l.next(s, f, known)
+	l.mu.Unlock()
+	if next == was {
+		return nil
+	}
+	op := registry.Create(l.cfg.Job.Claim(), layout.MarshalClaim(next))
+	if s.claim.Exists() {
+		op = registry.Set(op.Path, op.Value, s.claim.Version)
+	}
+	if failpoint.Mutant(failpoint.ClaimUnversioned) && s.claim.Exists() {
+		op.Version = registry.AnyVersion
+		_, err = l.cfg.Session.Commit(ctx, op)
+	} else {
+		err = l.commit(ctx, s, []registry.Op{op})
+	}
+	if err != nil {
+		return err
+	}
+	if reset {
+		l.warn("a claim of rounds was ahead of the clock and is set back; let the clocks of all instances agree", nil)
+	}
+	l.mu.Lock()
+	r.claim = next
+	r.forget()
+	l.mu.Unlock()
+	for _, e := range tell {
+		l.cfg.Emit(e)
+	}
+	return nil
+}
+
+// believe forgets rounds that are far ahead of the clock, and sets cursors back that are: to
+// wait for those would leave out the rounds of years. It reports whether it did the latter.
+func (r *rounds) believe(now time.Time) (reset bool) {
+	limit := now.Add(ledger.Believable)
+	r.begun = slices.DeleteFunc(r.begun, func(d time.Time) bool { return d.After(limit) })
+	for p := range layout.Phases {
+		if c := r.claim.Of(p); !c.Open() && c.Due.After(limit) {
+			*c, reset = layout.Cursor{}, true
+		}
+	}
+	return reset
+}
+
+// recall finds rounds that have begun before this term, and of which nobody is left to tell.
+func (r *rounds) recall(s snapshot) {
+	last := r.claim.Completed
+	if last.Due.IsZero() {
+		return
+	}
+	for _, m := range s.Members {
+		if m.Ledger == nil {
+			continue
+		}
+		for _, rec := range m.Ledger.All() {
+			if rec.Last.Began.After(last.At) && rec.Through.After(last.Due) {
+				r.begin(rec.Through)
+			}
+		}
+	}
+}
+
+// forget drops rounds that are claimed as completed. Who listens to the beginning alone has no
+// such: then it is those that have begun.
+func (r *rounds) forget() {
+	upTo := r.claim.Completed.Due
+	if r.claim.Started.Due.After(upTo) && upTo.IsZero() {
+		upTo = r.claim.Started.Due
+	}
+	r.begun = slices.DeleteFunc(r.begun, func(d time.Time) bool { return !d.After(upTo) })
+}
+
+// next is what the claim should be, and what is told then. The caller holds mu.
+func (l *Leader) next(s snapshot, f Facts, known bool) (next layout.Claim, tell []event.Event) {
+	next = l.rounds.claim
+	for p := range layout.Phases {
+		c := next.Of(p)
+		if c.Open() {
+			if stands(s.Members, c.Caller) {
+				continue
+			}
+			tell = append(tell, event.RoundLost{Job: l.cfg.Job.Name(), Phase: phases[p], Due: c.Due, Instance: c.Caller, Attempt: c.Attempt})
+			if to := l.caller(s, f, p); to != "" && c.Again && c.Attempt < maxAttempts {
+				c.Caller, c.Attempt, c.At = to, c.Attempt+1, s.Now
+				continue
+			}
+			c.Done, c.Lost = true, true
+		}
+		to := l.caller(s, f, p)
+		due, ok := l.rounds.reached(p, l.rounds.owners)
+		if !known || to == "" || !ok {
+			continue
+		}
+		*c = layout.Cursor{Due: due, Since: c.Due, At: s.Now, Caller: to, Attempt: 1, Again: f.Listens[to].Again}
+	}
+	return next, tell
+}
+
+// maxAttempts is how often somebody is called for a round.
+const maxAttempts = 2
+
+// phases are how the phases are told.
+var phases = [layout.Phases]event.RoundPhase{layout.Started: event.RoundStarted, layout.Completed: event.RoundCompleted}
+
+// caller is who is called for the next round of a phase: this instance where it listens. ""
+// is nobody.
+func (l *Leader) caller(s snapshot, f Facts, p layout.Phase) (id string) {
+	for _, to := range listeners(f, p) {
+		if alive(s.Members, to) && (id == "" || to == l.cfg.ID) {
+			id = to
+		}
+	}
+	return id
+}
+
+func alive(members []sharding.Member, id string) bool {
+	return slices.ContainsFunc(members, func(m sharding.Member) bool { return m.ID == id && m.State == sharding.Alive })
+}
+
+// stands reports whether anything of an instance stands.
+func stands(members []sharding.Member, id string) bool {
+	return slices.ContainsFunc(members, func(m sharding.Member) bool { return m.ID == id && m.State != sharding.Dead })
+}

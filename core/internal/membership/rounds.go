@@ -1,0 +1,154 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/misfire"
+	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
+	"github.com/elasticron/elasticron/internal/failpoint"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A Round is what a listener is called for.
+type Round struct {
+	Phase    layout.Phase
+	Instance string
+	Due      time.Time
+	// Merged is how many fires since the round before have no call of their own.
+	Merged int
+	// Attempt is 2 where the instance that was called first has died.
+	Attempt int
+}
+
+// A hearing is the call of a listener for one phase after another.
+type hearing struct {
+	task  *workqueue.Task
+	heard layout.Cursor // called, or being called
+	busy  bool
+}
+
+// listened reports whether somebody listens to rounds, and there are any: without records
+// nobody knows of them, and with a fixed delay no two items share a fire. The caller holds mu.
+func (m *Member) listened() bool {
+	if !m.set.Monitor || m.rule.delayed {
+		return false
+	}
+	for _, l := range m.lives {
+		if l.Listens != (layout.Listens{}) {
+			return true
+		}
+	}
+	return false
+}
+
+// hears reports whether a listener is being called. The caller holds mu.
+func (m *Member) hears() bool {
+	for p := range layout.Phases {
+		if m.hearing[p].busy {
+			return true
+		}
+	}
+	return false
+}
+
+// onClaim follows which rounds listeners are called for.
+func (m *Member) onClaim(n registry.Node) func() {
+	c, err := layout.UnmarshalClaim(n.Value)
+	if n.Exists() && err != nil {
+		m.warn("the claim of rounds cannot be read; the leader makes it again", err)
+	}
+	m.claim, m.claimed = c, n
+	l := m.leader
+	return func() {
+		if l != nil {
+			l.OnClaim(n, c)
+		}
+		for p := range layout.Phases {
+			m.hearing[p].task.Poke()
+		}
+	}
+}
+
+// hear calls the listener to a phase where the claim says so, and says that it has returned.
+func (m *Member) hear(p layout.Phase) {
+	m.mu.Lock()
+	x := &m.hearing[p]
+	c, id := *m.claim.Of(p), m.id.String()
+	mine := c.Open() && c.Caller == id && m.stage == stageFiring && m.cfg.Session.Context.Err() == nil
+	fresh := mine && !x.heard.Same(c)
+	if fresh {
+		x.heard, x.busy = c, true
+	}
+	r := Round{Phase: p, Instance: id, Due: c.Due, Attempt: c.Attempt}
+	if !c.Since.IsZero() && m.rule.line.Now != nil {
+		r.Merged = misfire.Count(m.rule.line, c.Since, c.Due.Add(-1)).Count
+	}
+	m.mu.Unlock()
+	if !fresh {
+		return
+	}
+	failpoint.Hit(failpoint.BeforeHear)
+	begun := time.Now()
+	err := m.cfg.Hear(m.ctx, r)
+	m.cfg.Emit(event.RoundHeard{
+		Job: m.name(), Phase: phaseOf(p), Due: c.Due, Merged: r.Merged, Attempt: c.Attempt, Took: time.Since(begun), Err: err,
+	})
+	failpoint.Hit(failpoint.AfterHear)
+	m.heard(m.cfg.Session.Context, p, c, err != nil)
+	m.mu.Lock()
+	x.busy = false
+	m.mu.Unlock()
+	m.changed()
+}
+
+func phaseOf(p layout.Phase) event.RoundPhase {
+	if p == layout.Started {
+		return event.RoundStarted
+	}
+	return event.RoundCompleted
+}
+
+// heard says that the listener has returned for c, unless it is another's by now.
+func (m *Member) heard(ctx context.Context, p layout.Phase, c layout.Cursor, failed bool) {
+	m.mu.Lock()
+	node := m.claimed
+	m.mu.Unlock()
+	for ctx.Err() == nil {
+		now, err := layout.UnmarshalClaim(node.Value)
+		at := now.Of(p)
+		if err != nil || !at.Same(c) || at.Done {
+			return
+		}
+		at.Done, at.Failed = true, failed
+		op := registry.Set(m.cfg.Job.Claim(), layout.MarshalClaim(now), node.Version)
+		_, err = settle.Commit{
+			Store: m.cfg.Session, Marker: 1,
+			Ops: []registry.Op{registry.Check(m.cfg.Job.Life(c.Caller), registry.AnyVersion), op},
+			Shows: func(n registry.Node) bool {
+				is, err := layout.UnmarshalClaim(n.Value)
+				return err == nil && (!is.Of(p).Same(c) || is.Of(p).Done)
+			},
+		}.Run(ctx, m.hindered)
+		failed, refused := errors.AsType[*registry.CommitError](err)
+		switch {
+		case err == nil, errors.Is(err, registry.ErrSessionLost), errors.Is(err, registry.ErrInvalid):
+			return
+		case refused && failed.Index == 0 && !errors.Is(err, registry.ErrDenied):
+			return // the registration is over, and the leader sees it
+		case errors.Is(err, registry.ErrDenied) || !refused:
+			if !settle.Pause(ctx, time.Second) {
+				return
+			}
+		}
+		nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Claim())
+		if err != nil {
+			return
+		}
+		node = nodes[0]
+	}
+}

@@ -99,6 +99,8 @@ type FireBegun struct {
 	// Redo is set when the fire runs again: the instance that had begun it died
 	// (JobConfig.Failover).
 	Redo bool
+	// Request is the number of the run that somebody asked for; 0 is a fire of the schedule.
+	Request int64
 }
 
 // ItemEnded: the run of an item has ended, and its end is recorded.
@@ -111,6 +113,8 @@ type ItemEnded struct {
 	Item int
 	// Due is the fire that it ran.
 	Due time.Time
+	// Request is the number of the run that somebody asked for; 0 is a fire of the schedule.
+	Request int64
 	// Took is how long its function ran.
 	Took time.Duration
 	// Err is what the function returned, or a *core.PanicError; nil is success.
@@ -226,6 +230,8 @@ const (
 	CutOff CutReason = "failover was switched off"
 	// CutElsewhere: an instance of ElasticJob runs the item.
 	CutElsewhere CutReason = "running elsewhere"
+	// CutClosed: the run that somebody asked for is closed.
+	CutClosed CutReason = "the run that was asked for is closed"
 	// CutRoom: the record of the item's next owner has no room for it.
 	CutRoom CutReason = "the next owner's record has no room for it"
 )

@@ -13,6 +13,7 @@ const (
 	Returned       Point = "an item's function has returned, and nothing is recorded of it"
 	BeforeLead     Point = "before a commit of the leader"
 	AfterLead      Point = "after a commit of the leader, before what follows it"
+	AfterAccept    Point = "after a request is accepted, before anything follows from it"
 	BeforeElect    Point = "before a candidacy is committed"
 	AfterElect     Point = "after a candidacy is committed"
 	BeforeRegister Point = "before a registration is committed"
@@ -25,7 +26,7 @@ const (
 // Points are all places.
 var Points = []Point{
 	BeforeRecord, AfterRecord, BeforeShow, AfterShow, BeforeEnter, Returned, BeforeLead, AfterLead, BeforeElect, AfterElect,
-	BeforeRegister, AfterRegister, BeforeLeave, SessionDone, BeforeClose,
+	BeforeRegister, AfterRegister, BeforeLeave, SessionDone, BeforeClose, AfterAccept,
 }
 
 // A Mutation is a defect that a test can switch on, to prove that it would be found.

@@ -32,6 +32,7 @@ var Rules = []Rule{
 	{Packages: "internal/layout", May: []string{"registry", "internal/field", yamlParser}, Never: services()},
 	{Packages: "internal/layout/ledger"},
 	{Packages: "core/event"},
+	{Packages: "core/request"},
 	{Packages: "core/internal/schedule", May: []string{"internal/field", cronParser}, Never: services()},
 	// The rooms of the engine, in their order: each may import what stands above it here.
 	{Packages: "core/internal/timer", Never: services()},
@@ -45,9 +46,9 @@ var Rules = []Rule{
 	{Packages: "core/internal/sharding", May: room("core/event", "internal/failpoint"), Never: services()},
 	{Packages: "core/internal/execution", May: room("internal/failpoint", "core/internal/workqueue", "core/internal/settle"), Never: services()},
 	{Packages: "core/internal/session", May: []string{"registry", "core/internal/workqueue", "core/internal/settle"}, Never: services()},
-	{Packages: "core/internal/leading", May: room("core/event", "internal/failpoint", "core/internal/workqueue", "core/internal/settle",
+	{Packages: "core/internal/leading", May: room("core/event", "core/request", "internal/failpoint", "core/internal/workqueue", "core/internal/settle",
 		"core/internal/sharding"), Never: services()},
-	{Packages: "core/internal/firing", May: room("core/event", "core/internal/timer", "core/internal/execution", "internal/failpoint",
+	{Packages: "core/internal/firing", May: room("core/event", "core/request", "core/internal/timer", "core/internal/execution", "internal/failpoint",
 		"core/internal/items", "core/internal/workqueue", "core/internal/places"), Never: services()},
 	{Packages: "core/internal/membership", May: room("strategy", "internal/field", "core/event", "core/internal/timer", "core/internal/execution",
 		"internal/failpoint", "core/internal/firing", "core/internal/items", "core/internal/workqueue", "core/internal/leading",
@@ -59,7 +60,7 @@ var Rules = []Rule{
 	{Packages: "errorhandler", May: []string{"core", "internal/field", "job/link", "golang.org/x/time/rate"}, Never: services()},
 	{Packages: "errorhandler/chat", May: []string{"errorhandler"}, Never: services()},
 	{Packages: "errorhandler/mail", May: []string{"errorhandler", "github.com/wneessen/go-mail"}, Never: services()},
-	{Packages: "admin", May: room("core", "internal/field", "golang.org/x/sync/errgroup"), Never: services()},
+	{Packages: "admin", May: room("core", "core/request", "internal/field", "golang.org/x/sync/errgroup"), Never: services()},
 	// It tests jobs on the registry in memory.
 	{Packages: "coretest", May: []string{"core", "core/event", "job/link", "registry/memory"}, Never: []string{"go.etcd.io/...", "github.com/go-zookeeper/..."}},
 	{Packages: "config", May: []string{"registry", "registry/retry", "core", "errorhandler", "job", "job/link", "internal/field", "internal/layout", yamlParser}, Never: services()},

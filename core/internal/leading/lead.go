@@ -28,26 +28,35 @@ func (l *Leader) lead(ctx context.Context) error {
 	l.mu.Lock()
 	l.look = false
 	l.mu.Unlock()
-	err := l.reshard(ctx)
+	plan, err := l.reshard(ctx)
+	if err == nil {
+		err = l.answer(ctx, plan)
+	}
 	if err != nil {
 		l.mu.Lock()
 		l.look = true
 		l.mu.Unlock()
 	}
+	return l.orAbdicate(ctx, err)
+}
+
+// orAbdicate steps down where the term is another's: let all elect.
+func (l *Leader) orAbdicate(ctx context.Context, err error) error {
 	if errors.Is(err, errNotLeader) {
-		return l.abdicate(ctx) // let all elect
+		return l.abdicate(ctx)
 	}
 	return err
 }
 
-// reshard derives and writes until nothing is left to write now.
-func (l *Leader) reshard(ctx context.Context) error {
+// reshard derives and writes until nothing is left to write now. It returns the last plan.
+func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 	begun := l.cfg.Now()
 	pause := 5 * time.Millisecond
 	assigned := false
 	for {
 		s, err := l.view(ctx)
 		again := false
+		var plan *sharding.Plan
 		if err == nil {
 			again, err = l.hush(ctx, s)
 		}
@@ -55,9 +64,8 @@ func (l *Leader) reshard(ctx context.Context) error {
 			again, err = l.schedule(ctx, &s)
 		}
 		if err == nil && !again {
-			var plan *sharding.Plan
 			if plan, err = l.derive(ctx, &s); err != nil {
-				return err
+				return nil, err
 			}
 			var done event.Resharded
 			done, err = l.write(ctx, plan, s)
@@ -74,16 +82,16 @@ func (l *Leader) reshard(ctx context.Context) error {
 		case errors.Is(err, errStale):
 			l.refused++
 			if !settle.Pause(ctx, pause) {
-				return err
+				return nil, err
 			}
 			pause = min(2*pause, 200*time.Millisecond)
 		case err != nil:
-			return err
+			return nil, err
 		case !again:
 			if assigned { // an epoch's items: those of the one before may go
 				l.Tidy()
 			}
-			return nil
+			return plan, nil
 		}
 	}
 }
@@ -161,7 +169,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 			ids = append(ids, id)
 		}
 	}
-	paths := []string{job.Term(), job.Base(), job.Schedule()}
+	paths := []string{job.Term(), job.Base(), job.Schedule(), job.Runs()}
 	fixed := len(paths)
 	nodes, err := l.cfg.Session.Get(ctx, append(paths, l.paths(ids)...)...)
 	if err != nil {
@@ -185,7 +193,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	l.mu.Unlock()
 	s.View = sharding.View{
 		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
-		Base: l.readBase(s.base),
+		Base: l.readBase(s.base), Asked: layout.UnmarshalCounter(nodes[3].Value),
 	}
 	l.add(&s, ids, nodes[fixed:])
 	return s, nil

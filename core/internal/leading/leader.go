@@ -28,6 +28,8 @@ type Facts struct {
 	// instance was up meanwhile.
 	Failover bool
 	Window   time.Duration
+	// Asked: there are requests, or runs that were asked for. Disabled: the job is.
+	Asked, Disabled bool
 	// Up is since when the job has had a live instance, as this one has registered it.
 	Up time.Time
 	// Lives and Instances are the ids whose nodes the watches have shown.
@@ -82,7 +84,10 @@ type Leader struct {
 	waiting bool
 	wary    bool // a look is to come, whatever happens
 	watched map[target]bool
-	base    registry.Node // as the last view had it
+	asked   bool           // requests or runs are to be looked at
+	results map[int64]bool // runs whose results are watched
+	bell    *time.Timer    // the next look at them
+	base    registry.Node  // as the last view had it
 
 	// Of the work task alone:
 	stamp     int             // of this leader's commits
@@ -206,6 +211,13 @@ func (l *Leader) Close() {
 	l.mu.Lock()
 	targets := l.watched
 	l.watched = map[target]bool{}
+	for n := range l.results {
+		targets[target{l.cfg.Job.RunResults(n), registry.Children}] = true
+	}
+	l.results = nil
+	if l.bell != nil {
+		l.bell.Stop()
+	}
 	if l.follows {
 		targets[target{l.cfg.Job.Term(), registry.Self}] = true
 	}
@@ -253,7 +265,7 @@ func (l *Leader) act(ctx context.Context) error {
 	l.mu.Lock()
 	node, led, able := l.node, l.led, l.able
 	ours := node.Owned && string(node.Value) == l.cfg.ID
-	work := l.look || len(l.flags) > 0
+	work, asked := l.look || len(l.flags) > 0, l.asked
 	l.mu.Unlock()
 	switch {
 	case ours && !able, led && !ours:
@@ -269,6 +281,8 @@ func (l *Leader) act(ctx context.Context) error {
 		return l.remove(ctx, node)
 	case ours && work:
 		return l.lead(ctx)
+	case ours && asked:
+		return l.orAbdicate(ctx, l.answer(ctx, nil))
 	}
 	return nil
 }

@@ -219,6 +219,31 @@ func TestRunsAreForgotten(t *testing.T) {
 	})
 }
 
+// What has not begun when monitoring is switched off never will: nothing would be recorded.
+func TestMonitoringSwitchedOffEndsWhatHasNotBegun(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		a := b.start("a", "127.0.0.1", hourly)
+		b.until("it has all", func() bool { return spread(map[*instance]int{a: 4}) })
+		free := make(chan struct{})
+		a.onRun(func(context.Context, core.Shard) error { <-free; return nil })
+		begun, err := b.Trigger(b.Context(), "hello", request.Request{Items: []int{0}})
+		require.NoError(b, err)
+		b.until("it runs", func() bool { return a.count() == 1 })
+		waits, err := b.Trigger(b.Context(), "hello", request.Request{Items: []int{0}})
+		require.NoError(b, err)
+		pause(time.Second)
+		stored, err := b.Config(b.Context(), "hello")
+		require.NoError(b, err)
+		stored.Monitor = core.MonitorOff
+		require.NoError(b, b.SetConfig(b.Context(), stored))
+		require.Equal(b, []request.Outcome{request.Unmonitored}, outcomes(b.awaited(waits)))
+		close(free)
+		require.NoError(b, b.awaited(begun).Err())
+		pause(time.Minute)
+		require.Equal(b, 1, a.count())
+	})
+}
+
 // Of a changed total nothing runs for a request of before.
 func TestAChangedTotalSupersedesWhatHasNotBegun(t *testing.T) {
 	inBubble(t, func(b *bed) {

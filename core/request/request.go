@@ -41,6 +41,8 @@ const (
 	Busy Outcome = "busy"
 	// Disabled: an operator had disabled it.
 	Disabled Outcome = "disabled"
+	// Unmonitored: monitoring was switched off before it began.
+	Unmonitored Outcome = "unmonitored"
 	// Superseded: it had not ended when the sharding total count changed, and does not
 	// exist any more.
 	Superseded Outcome = "superseded"

@@ -43,11 +43,12 @@ const (
 	BaseEarly           Mutation = "an epoch's start is taken before all ledgers are held"
 	RedoIgnored         Mutation = "what a dead instance ran is neither run again nor told"
 	RedoMovesCursor     Mutation = "the begin of a fire that runs again moves the cursor back to it"
+	AskedForgotten      Mutation = "the record does not say which runs were begun that somebody asked for"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
 )
 
 // Mutations are all of them.
 var Mutations = []Mutation{
 	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
-	RedoIgnored, RedoMovesCursor, PictureKept,
+	RedoIgnored, RedoMovesCursor, PictureKept, AskedForgotten,
 }

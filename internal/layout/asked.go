@@ -35,8 +35,8 @@ func UnmarshalRequest(value []byte) (Request, error) {
 	return r, unmarshalOwn("request", value, &r, &r.Expires)
 }
 
-// A Run is a request that was accepted, or answered otherwise. Its node changes once: when
-// it is closed.
+// A Run is a request that was accepted, or answered otherwise. Its node changes when it is
+// sealed, and when it is closed.
 type Run struct {
 	// Number counts the runs of the job from 1.
 	Number int64 `json:"n"`
@@ -55,6 +55,8 @@ type Run struct {
 	By string `json:"by,omitempty"`
 	// Answers are the leader's: of items that do not run, or of which no result came.
 	Answers []Answer `json:"answers,omitempty"`
+	// Sealed is the outcome of items that have not begun: none does any more. "": they may.
+	Sealed string `json:"sealed,omitempty"`
 	// Closed is when each item had its outcome; zero: not yet.
 	Closed time.Time `json:"closed,omitzero"`
 	// Problem is why a request was not accepted at all.

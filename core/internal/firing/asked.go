@@ -52,7 +52,7 @@ func (f *Firing) SetAsked(open []Asked, known int64) {
 		still[r.Number] = x
 		a := items.Ask{Number: r.Number, Epoch: r.Epoch, At: r.At, Items: make(map[int]bool, len(numbers))}
 		for _, n := range numbers {
-			a.Items[n] = true
+			a.Items[n] = r.Sealed == ""
 		}
 		for _, no := range r.Answers { // those run not
 			of, _ := ledger.ParseRange(no.Items, r.Total)

@@ -60,7 +60,7 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	if !c.apply(rec, in) {
 		return false
 	}
-	if rec.Asked <= c.closed {
+	if rec.Asked <= c.closed || failpoint.Mutant(failpoint.AskedForgotten) {
 		rec.Asked = 0
 	}
 	return true

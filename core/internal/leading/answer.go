@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// kept is how long a run that was asked for is shown after it was closed.
+	// kept is how long at least a run that was asked for is shown after it was closed.
 	kept = 10 * time.Minute
 	// doubt is how long an open run is waited for until the ledgers are looked at once more:
 	// the result of an end may not have been written.
@@ -100,7 +100,7 @@ func (a *answering) do(ctx context.Context) error {
 			a.again(doubt)
 			continue
 		}
-		if left := kept - a.now.Sub(r.Closed); left > 0 {
+		if left := a.l.keep(r.Number); left > 0 {
 			a.again(left)
 		} else if err := a.forget(ctx, n, r.Number); err != nil {
 			return err
@@ -288,6 +288,9 @@ func (a *answering) run(ctx context.Context, n registry.Node, r *layout.Run) err
 	if err != nil {
 		return err
 	}
+	if len(pending) > 0 && !a.facts.Monitor && r.Sealed == "" {
+		return a.seal(ctx, n, r, request.Unmonitored)
+	}
 	no := map[request.Outcome][]int{}
 	for item := range pending {
 		if word := a.verdict(r, item); word != "" {
@@ -311,6 +314,19 @@ func (a *answering) run(ctx context.Context, n registry.Node, r *layout.Run) err
 	return nil
 }
 
+// seal has nothing more begin of a run. What has not begun then, by ledgers that are read
+// afterwards, never will.
+func (a *answering) seal(ctx context.Context, n registry.Node, r *layout.Run, why request.Outcome) error {
+	sealed := *r
+	sealed.Sealed = string(why)
+	if err := a.commit(ctx, registry.Set(n.Path, layout.MarshalRun(sealed), n.Version)); err != nil {
+		return err
+	}
+	*r = sealed
+	a.l.Look()
+	return nil
+}
+
 // verdict is what became of an item of which no result came; "" while one may come. The
 // ledgers were read before the results: an end sets both.
 func (a *answering) verdict(r *layout.Run, item int) request.Outcome {
@@ -325,6 +341,8 @@ func (a *answering) verdict(r *layout.Run, item int) request.Outcome {
 		return request.Crashed
 	case a.s.Base.Epoch > r.Epoch:
 		return request.Superseded
+	case r.Sealed != "" && stands:
+		return request.Outcome(r.Sealed)
 	}
 	return ""
 }
@@ -367,6 +385,17 @@ func (a *answering) pending(ctx context.Context, r *layout.Run) (map[int]bool, e
 	return pending, nil
 }
 
+// keep is how long a closed run is still shown: it counts from when this leader first saw it
+// closed, since the clocks of leaders differ.
+func (l *Leader) keep(number int64) time.Duration {
+	since, seen := l.closed[number]
+	if !seen {
+		since = time.Now()
+		l.closed[number] = since
+	}
+	return kept - time.Since(since)
+}
+
 // forget deletes a run, with its results.
 func (a *answering) forget(ctx context.Context, n registry.Node, number int64) error {
 	job := a.l.cfg.Job
@@ -390,6 +419,7 @@ func (a *answering) forget(ctx context.Context, n registry.Node, number int64) e
 			return err
 		}
 	}
+	delete(a.l.closed, number)
 	return nil
 }
 

@@ -90,10 +90,11 @@ type Leader struct {
 	base    registry.Node  // as the last view had it
 
 	// Of the work task alone:
-	stamp     int             // of this leader's commits
-	refused   int             // commits in a row that met a change of a ledger
-	contended []string        // whose ledgers the last of them would have written
-	warned    map[string]bool // foreign nodes that were told
+	stamp     int                 // of this leader's commits
+	refused   int                 // commits in a row that met a change of a ledger
+	contended []string            // whose ledgers the last of them would have written
+	warned    map[string]bool     // foreign nodes that were told
+	closed    map[int64]time.Time // since when it knows that runs are
 }
 
 type target struct {
@@ -103,7 +104,7 @@ type target struct {
 
 // New returns a leader that follows. It does nothing until it is able (SetAble).
 func New(c Config) *Leader {
-	l := &Leader{cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, watched: map[target]bool{}}
+	l := &Leader{cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, closed: map[int64]time.Time{}, watched: map[target]bool{}}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
 	return l

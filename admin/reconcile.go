@@ -323,7 +323,7 @@ func (a *Admin) leftRecords(ctx context.Context, j layout.Job) ([]Leftover, erro
 }
 
 // ownNodes are the names below the own root of a job.
-var ownNodes = []string{"lives", "ledgers", "notices", "rounds", "term", "inforce", "offsets"}
+var ownNodes = []string{"lives", "ledgers", "notices", "rounds", "runs", "term", "inforce", "offsets"}
 
 // sweep deletes one leftover, if the report has it and its time has come.
 func (a *Admin) sweep(ctx context.Context, l *Leftover, now time.Time, before Report) error {

@@ -36,6 +36,11 @@ type Shard struct {
 	Epoch int
 	// Param is the item's own parameter, "" when none is configured.
 	Param string
+	// Request is the number of the run that somebody asked for, from 1; 0 is a fire of the
+	// schedule. Due is then when the request was accepted.
+	Request int64
+	// RequestParam is the parameter of the request.
+	RequestParam string
 	// JobParam is the parameter of the whole job.
 	JobParam string
 	// Due is the instant at which the schedule wanted this fire. It identifies

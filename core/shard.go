@@ -22,11 +22,13 @@ func (j *job) shard(set settings.Settings, r firing.Run) Shard {
 	s := Shard{
 		Job: j.local.Name, Item: r.Item, Total: r.Total, Epoch: r.Epoch, Param: set.ItemParams[r.Item],
 		JobParam: set.Stored.JobParameter, Due: r.Due, Missed: r.Missed, Instance: r.Instance, Fence: r.Fence,
-		Source: SourceSchedule, Attempt: 1, Yield: r.Yield, host: &j.host,
+		Request: r.Request, RequestParam: r.Parameter, Source: SourceSchedule, Attempt: 1, Yield: r.Yield, host: &j.host,
 	}
 	switch {
 	case r.Redo:
 		s.Source, s.Lost, s.Attempt = SourceFailover, r.Lost, r.Tries+1
+	case r.Request != 0:
+		s.Source = SourceRequest
 	case r.MadeUp:
 		s.Source = SourceMisfire
 	}

@@ -101,6 +101,8 @@ type FireBegun struct {
 	// Redo is set when the fire runs again: the instance that had begun it died
 	// (JobConfig.Failover).
 	Redo bool
+	// Request is the number of the run that somebody asked for; 0 is a fire of the schedule.
+	Request int64
 }
 
 // A Run is one call of a job's function for one item.
@@ -153,6 +155,8 @@ type ItemEnded struct {
 	Item int
 	// Due is the fire that it ran.
 	Due time.Time
+	// Request is the number of the run that somebody asked for; 0 is a fire of the schedule.
+	Request int64
 	// Took is how long its function ran.
 	Took time.Duration
 	// Err is what the function returned, or a *core.PanicError; nil is success.
@@ -283,6 +287,8 @@ const (
 	CutElasticJob CutReason = "an instance of ElasticJob led the job"
 	// CutElsewhere: an instance of ElasticJob runs the item.
 	CutElsewhere CutReason = "running elsewhere"
+	// CutClosed: the run that somebody asked for is closed.
+	CutClosed CutReason = "the run that was asked for is closed"
 	// CutRoom: the record of the item's next owner has no room for it.
 	CutRoom CutReason = "the next owner's record has no room for it"
 )

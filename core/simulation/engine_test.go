@@ -27,6 +27,7 @@ type shard struct {
 	due                time.Time
 	fence              registry.Revision
 	redo               bool
+	request            int64
 	// set moves the item's offset and counts one success. sure: it is known that nothing was set.
 	set func(ctx context.Context, to string) (sure bool, err error)
 }
@@ -68,7 +69,7 @@ func (e engine) add(j *job, run func(context.Context, shard) error) error {
 	return e.Add(core.JobFunc(func(ctx context.Context, s core.Shard) error {
 		return run(ctx, shard{
 			job: s.Job, instance: s.Instance, epoch: s.Epoch, item: s.Item, total: s.Total, due: s.Due, fence: s.Fence,
-			redo: s.Source == core.SourceFailover, set: setter(s),
+			redo: s.Source == core.SourceFailover, request: s.Request, set: setter(s),
 		})
 	}), core.JobConfig{
 		Misfire: policies[j.misfire], MisfireCap: j.misfireCap, MisfireWindow: j.misfireWindow,
@@ -129,6 +130,36 @@ func ledgerOf(instance string, value []byte) (history.Ledger, bool) {
 		seen.Items = append(seen.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Redo: it.Redo.Due, Leaving: it.Leaving})
 	}
 	return seen, true
+}
+
+// askedOf reads a run that was asked for, and its results.
+func askedOf(value []byte, results [][]byte) (history.Asked, bool) {
+	r, err := layout.UnmarshalRun(value)
+	if err != nil {
+		return history.Asked{}, false
+	}
+	a := history.Asked{Number: r.Number, Request: r.Request, Epoch: r.Epoch, At: r.At, Open: r.Closed.IsZero(), Problem: r.Problem}
+	a.Items, _ = ledger.ParseRange(r.Items, r.Total)
+	answers := r.Answers
+	for _, value := range results {
+		if told, err := layout.UnmarshalResults(value); err == nil {
+			answers = append(answers, told.Results...)
+		}
+	}
+	for _, x := range answers {
+		of, _ := ledger.ParseRange(x.Items, r.Total)
+		a.Outcomes = append(a.Outcomes, history.Outcomes{Items: of, Outcome: x.Outcome})
+	}
+	return a, true
+}
+
+// requestOf is the value of a request.
+func requestOf(items []int, refuse bool, expires time.Time, param string) string {
+	r := layout.Request{Refuse: refuse, Expires: expires, Parameter: param}
+	if len(items) > 0 {
+		r.Items = ledger.FormatRange(items)
+	}
+	return string(layout.MarshalRequest(r))
 }
 
 // scheduleOf reads the node of the schedule that is in force.

@@ -108,6 +108,7 @@ var excuses = []struct {
 }{
 	// Nobody was left to tell anything, or to tidy.
 	{"quiescence: all instances were shut down", history.Quiescence, (*world).abandoned},
+	{"requests: all instances were shut down", history.Requests, (*world).abandoned},
 	{"coverage: all instances were shut down", history.Coverage, (*world).abandoned},
 	{"changed total: nobody could own anything", history.Changed, func(w *world, v history.Violation) bool {
 		return w.deserted(v, changedWithin)

@@ -133,6 +133,7 @@ func recordOf(e event.Event) (r history.Record, ok bool) {
 	case event.ItemEnded:
 		r = history.Record{
 			Kind: history.Ended, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Item: e.Item, Due: e.Due.UTC(), Err: text(e.Err),
+			Request: e.Request,
 		}
 	case event.ItemCut:
 		r = history.Record{Kind: history.Cut, Job: e.Job, Epoch: e.Epoch, Item: e.Item, Due: e.Due.UTC(), Of: e.Instance}

@@ -256,7 +256,7 @@ func (p *process) hear(ctx context.Context, c called) error {
 func (p *process) run(ctx context.Context, s shard) error {
 	r := history.Record{
 		Kind: history.Entered, Job: s.job, Epoch: s.epoch, Total: s.total, Item: s.item, Due: s.due.UTC(),
-		Fence: int64(s.fence), Instance: s.instance, Redo: s.redo,
+		Fence: int64(s.fence), Instance: s.instance, Redo: s.redo, Request: s.request,
 	}
 	p.mu.Lock()
 	ses := p.sessions[s.instance]

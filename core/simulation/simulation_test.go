@@ -149,12 +149,13 @@ type sum struct {
 	skips        map[string]int
 	broken       map[string]int // seeds, by invariant
 	excused      map[string]int // seeds, by excuse
+	asked        map[string]int // items, by what became of them
 	fires, again int
 	violations   int
 }
 
 func newSum() *sum {
-	return &sum{records: map[history.Kind]int{}, begun: map[string]int{}, hit: map[string]int{}, skips: map[string]int{}, broken: map[string]int{}, excused: map[string]int{}}
+	return &sum{records: map[history.Kind]int{}, begun: map[string]int{}, hit: map[string]int{}, skips: map[string]int{}, asked: map[string]int{}, broken: map[string]int{}, excused: map[string]int{}}
 }
 
 func (s *sum) add(r result) {
@@ -171,6 +172,9 @@ func (s *sum) add(r result) {
 	}
 	for why := range r.report.Excused {
 		s.excused[why]++
+	}
+	for what, n := range r.report.Tally.Asked {
+		s.asked[what] += n
 	}
 	type fire struct {
 		job         string
@@ -209,6 +213,9 @@ func (s *sum) String() string {
 		s.records[history.Cancelled], s.records[history.Cut], s.records[history.Called])
 	for _, why := range slices.Sorted(maps.Keys(s.skips)) {
 		fmt.Fprintf(&b, "%8d skipped: %s\n", s.skips[why], why)
+	}
+	for _, what := range slices.Sorted(maps.Keys(s.asked)) {
+		fmt.Fprintf(&b, "%8d asked for: %s\n", s.asked[what], what)
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.broken)) {
 		fmt.Fprintf(&b, "%8d seeds broke: %s\n", s.broken[what], what)

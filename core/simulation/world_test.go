@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strconv"
@@ -311,6 +312,10 @@ func (w *world) live(plan []*fault, active mask) {
 	for i := range 2 + r.IntN(3) {
 		w.later("start of "+strconv.Itoa(i), between(r, 0, 300*time.Millisecond), func() { w.add("") })
 	}
+	for i := range w.dice.of("requests").IntN(8) {
+		q := w.dice.of("request " + strconv.Itoa(i))
+		w.later("request "+strconv.Itoa(i), between(q, time.Second, unrest+mending), func() { w.ask(strconv.Itoa(i), q) })
+	}
 	for i, f := range plan {
 		if active.has(i) {
 			w.later("fault "+strconv.Itoa(i), f.at, func() { w.strike(f) })
@@ -336,6 +341,31 @@ func (w *world) live(plan []*fault, active mask) {
 		}
 	}
 	w.finish()
+}
+
+// ask asks for a run, as a program does that calls package admin.
+func (w *world) ask(id string, r *rand.Rand) {
+	j := one(r, w.jobs)
+	if w.read(j.layout.Config()) == "" || w.read(j.layout.Base()) == "" {
+		return
+	}
+	var items []int
+	for n := range j.total {
+		if chance(r, 2) {
+			items = append(items, n)
+		}
+	}
+	if chance(r, 2) {
+		items = nil
+	}
+	expires := time.Time{}
+	if chance(r, 3) {
+		expires = time.Now().Add(between(r, 10*time.Millisecond, 10*time.Second))
+	}
+	at := j.layout.Request("r" + id)
+	if w.write(at, requestOf(items, chance(r, 3), expires, id)) {
+		w.log.tell("", history.Record{Kind: history.Requested, Who: "driver", Job: j.name, Of: "r" + id, Items: items})
+	}
 }
 
 // idle reports whether nothing has happened for a while.
@@ -393,6 +423,22 @@ func (w *world) snapshot() {
 		}
 		if b, ok := baseOf([]byte(w.read(j.layout.Base()))); ok {
 			s.Base = &b
+		}
+		for _, name := range w.list(at.InForce()) {
+			if id, is := layout.RequestID(name); is {
+				s.Requests = append(s.Requests, id)
+			}
+			n, is := layout.RunNumber(name)
+			if !is {
+				continue
+			}
+			var results [][]byte
+			for _, id := range w.list(at.RunResults(n)) {
+				results = append(results, []byte(w.read(at.RunResult(n, id))))
+			}
+			if a, ok := askedOf([]byte(w.read(at.Run(n))), results); ok {
+				s.Asked = append(s.Asked, a)
+			}
 		}
 		w.log.tell("", history.Record{Kind: history.Quiet, Who: "driver", Job: j.name, Snapshot: s})
 	}

@@ -13,6 +13,7 @@ const (
 	Returned       Point = "an item's function has returned, and nothing is recorded of it"
 	BeforeLead     Point = "before a commit of the leader"
 	AfterLead      Point = "after a commit of the leader, before what follows it"
+	AfterAccept    Point = "after a request is accepted, before anything follows from it"
 	BeforeElect    Point = "before a candidacy is committed"
 	AfterElect     Point = "after a candidacy is committed"
 	BeforeRegister Point = "before a registration is committed"
@@ -27,7 +28,7 @@ const (
 // Points are all places.
 var Points = []Point{
 	BeforeRecord, AfterRecord, BeforeShow, AfterShow, BeforeEnter, Returned, BeforeLead, AfterLead, BeforeElect, AfterElect,
-	BeforeRegister, AfterRegister, BeforeLeave, BeforeHear, AfterHear, SessionDone, BeforeClose,
+	BeforeRegister, AfterRegister, BeforeLeave, BeforeHear, AfterHear, SessionDone, BeforeClose, AfterAccept,
 }
 
 // A Mutation is a defect that a test can switch on, to prove that it would be found.
@@ -44,6 +45,7 @@ const (
 	BaseEarly           Mutation = "an epoch's start is taken before all ledgers are held"
 	RedoIgnored         Mutation = "what a dead instance ran is neither run again nor told"
 	RedoMovesCursor     Mutation = "the begin of a fire that runs again moves the cursor back to it"
+	AskedForgotten      Mutation = "the record does not say which runs were begun that somebody asked for"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
 	ClaimUnversioned    Mutation = "a claim of a round is written whatever its version and the term's are"
 )
@@ -51,5 +53,5 @@ const (
 // Mutations are all of them.
 var Mutations = []Mutation{
 	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
-	RedoIgnored, RedoMovesCursor, PictureKept, ClaimUnversioned,
+	RedoIgnored, RedoMovesCursor, PictureKept, ClaimUnversioned, AskedForgotten,
 }

@@ -24,7 +24,7 @@ func Check(records []Record, rules Rules) Report {
 		report: Report{
 			Broken: map[Invariant]int{}, Ways: map[string]int{}, Excused: map[string]int{},
 			Tally: Tally{
-				Records: len(records), Skipped: map[string]int{}, Faults: map[string]Hits{}, Judged: map[Invariant]int{},
+				Records: len(records), Skipped: map[string]int{}, Asked: map[string]int{}, Faults: map[string]Hits{}, Judged: map[Invariant]int{},
 			},
 		},
 	}
@@ -42,6 +42,7 @@ func Check(records []Record, rules Rules) Report {
 		c.judgeCoverage(j)
 		c.judgeDelay(j)
 		c.judgeQuiet(j)
+		c.judgeRequests(j)
 		c.judgeGone(j)
 		c.judgeChanges(j)
 		c.judgeRounds(j)
@@ -119,6 +120,7 @@ type job struct {
 	schedules   []*Record
 	bases       []*Record
 	quiet       []*Record
+	requested   []*Record
 	led         []*Record
 	runs        []*run
 	calls       []*Record // Called
@@ -332,6 +334,8 @@ func (c *checker) follow(r *Record) {
 		if r.Snapshot != nil {
 			j.quiet = append(j.quiet, r)
 		}
+	case Requested:
+		j.requested = append(j.requested, r)
 	case Led:
 		j.led = append(j.led, r)
 	case Started:

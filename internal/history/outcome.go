@@ -306,6 +306,9 @@ func (c *checker) judgeCoverage(j *job) {
 // judgeWanted judges that a function was entered for a fire that was due to its item.
 func (c *checker) judgeWanted(j *job, n *run) {
 	p := &j.plan
+	if n.entered.Request != 0 { // judgeRequests
+		return
+	}
 	if n.Due <= p.from || n.Due > p.to {
 		return
 	}

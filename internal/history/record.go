@@ -80,6 +80,8 @@ const (
 	Paused Kind = "paused"
 	// Resumed: process Of is about to go on.
 	Resumed Kind = "resumed"
+	// Requested: the run Of was asked for. Job.
+	Requested Kind = "requested"
 	// ClockSet: the wall clock of process Of was set, to run Took ahead of the true one.
 	ClockSet Kind = "clock set"
 )
@@ -131,6 +133,8 @@ type Record struct {
 	Count int       `json:"count,omitempty"`
 	// Redo: the fire runs again, since the instance that had begun it died.
 	Redo bool `json:"redo,omitempty"`
+	// Request is the number of the run that was asked for: of Entered, Returned, Cancelled, Ended.
+	Request int64 `json:"request,omitempty"`
 	// Into is the fire that runs for those that are folded.
 	Into time.Time `json:"into,omitzero"`
 
@@ -216,6 +220,30 @@ type Snapshot struct {
 	Running map[int]string `json:"running,omitempty"`
 	Ledgers []Ledger       `json:"ledgers,omitempty"`
 	Base    *Base          `json:"base,omitempty"`
+	// Requests are the ids of those that nobody has answered; Asked are the runs, nil where
+	// they were not looked at.
+	Requests []string `json:"requests,omitempty"`
+	Asked    []Asked  `json:"asked,omitempty"`
+}
+
+// An Asked is a run that was asked for.
+type Asked struct {
+	Number  int64     `json:"n"`
+	Request string    `json:"request"`
+	Epoch   int       `json:"epoch,omitempty"`
+	At      time.Time `json:"at"`
+	Items   []int     `json:"items,omitempty"`
+	Open    bool      `json:"open,omitempty"`
+	// Problem: nothing ran.
+	Problem string `json:"problem,omitempty"`
+	// Outcomes are what became of the items, in words, in any order.
+	Outcomes []Outcomes `json:"outcomes,omitempty"`
+}
+
+// Outcomes are items of which the same became.
+type Outcomes struct {
+	Items   []int  `json:"items"`
+	Outcome string `json:"outcome"`
 }
 
 // A Ledger is the record of one life's items.

@@ -25,6 +25,9 @@ const (
 	Quiescence Invariant = "quiescence"
 	// Cursor: the `through` of an item never falls from one quiescence to the next.
 	Cursor Invariant = "cursor"
+	// Requests: each request has one answer, each of its items one outcome, which fits what its
+	// function did; nothing else runs for a request.
+	Requests Invariant = "requests"
 	// Early: no life is seen gone before its session's Deadline while something runs in
 	// it, unless its process ended it.
 	Early Invariant = "gone early"
@@ -185,6 +188,8 @@ type Tally struct {
 	// Ended, Failed (of those), Cut and Skipped count fires of items; Again those that ran again.
 	Ended, Failed, Cut, Again int
 	Skipped                   map[string]int // by reason; folded is one
+	// Asked counts what became of items that were asked for, by outcome or problem.
+	Asked map[string]int
 	// Untold are functions that returned in a life that broke before it could tell.
 	Untold int
 	// Due are fires of items that coverage asked for.

@@ -160,7 +160,7 @@ func (p *process) stoppedOnItsWay(r *Record) bool {
 // about. The time before free does not count: the item's run before went on, or nobody was up.
 func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 	r := n.entered
-	if r.Redo || r.Wall.IsZero() || r.Due.IsZero() || j.plan.judged && j.plan.isUnsure(n.Due) {
+	if r.Redo || r.Request != 0 || r.Wall.IsZero() || r.Due.IsZero() || j.plan.judged && j.plan.isUnsure(n.Due) {
 		return
 	}
 	late := min(r.Wall.Sub(r.Due), r.At-free)

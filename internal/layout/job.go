@@ -290,7 +290,7 @@ func (j Job) Claim() string { return j.own + "/inforce/claim" }
 // InForce, which every member watches anyway. PausedName reads its name.
 func (j Job) Paused(name string) string { return j.own + "/inforce/" + pausedPrefix + name }
 
-// pausedPrefix begins the nodes' names. No other node of the directory has an "@".
+// pausedPrefix begins the nodes' names. Only those, requests and runs have an "@".
 const pausedPrefix = "paused@"
 
 // PausedName returns the stable name in the name of a node of Job.Paused.

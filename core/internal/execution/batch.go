@@ -15,10 +15,42 @@ type batch struct {
 	entries []*entry
 	ops     []registry.Op
 	owner   []int // of each operation, the index of its entry; -1 where it has none
-	signal  int   // the index of the operation that tells of an end; 0 for none
+	further []further
+	signal  int // the index of the operation that tells of an end; 0 for none
 	undo    []former
 	seq     int64
 	rounds  ledger.Rounds // how far the items are then
+}
+
+// A further is what some entries of a batch have besides the record.
+type further struct {
+	Further
+	at      int // the index of its operation; 0 for none
+	changes []Change
+}
+
+// wanted returns which further operation of the batch is at an index.
+func (b *batch) wanted(index int) Further {
+	for _, x := range b.further {
+		if x.at > 0 && x.at == index {
+			return x.Further
+		}
+	}
+	return nil
+}
+
+// add notes what a change has besides the record.
+func (b *batch) add(c Change) {
+	f := c.Further()
+	if f == nil {
+		return
+	}
+	i := slices.IndexFunc(b.further, func(x further) bool { return x.Further == f })
+	if i < 0 {
+		i = len(b.further)
+		b.further = append(b.further, further{Further: f})
+	}
+	b.further[i].changes = append(b.further[i].changes, c)
 }
 
 type former struct {
@@ -45,6 +77,7 @@ func (r *Recorder) next() []*entry {
 	}
 	var taken []*entry
 	seen := map[int]bool{}
+	further := map[Further]bool{}
 	blind := r.show.strict && r.show.pending() // what runs is shown before anything begins
 	for c := range classes {
 		r.queue = slices.DeleteFunc(r.queue, func(e *entry) bool {
@@ -53,11 +86,17 @@ func (r *Recorder) next() []*entry {
 				return false
 			}
 			seen[e.Item()] = true
-			ops := r.show.ops(e)
+			ops, more := r.show.ops(e), e.Further()
+			if more != nil && !further[more] {
+				ops++
+			}
 			if ops > room || (r.atMost > 0 && len(taken) == r.atMost) {
 				return false
 			}
 			room -= ops
+			if more != nil {
+				further[more] = true
+			}
 			taken = append(taken, e)
 			return true
 		})
@@ -138,6 +177,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 			b.owner = append(b.owner, len(b.entries))
 		}
 		b.entries = append(b.entries, e)
+		b.add(e.Change)
 	}
 	if len(b.entries) == 0 {
 		return b, refused, strays
@@ -158,6 +198,12 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 	if leaves {
 		b.signal = len(b.ops)
 		b.ops, b.owner = append(b.ops, r.tell(tell)), append(b.owner, -1)
+	}
+	for i, x := range b.further {
+		if op := x.Op(x.changes); op.Path != "" {
+			b.further[i].at = len(b.ops)
+			b.ops, b.owner = append(b.ops, op), append(b.owner, -1)
+		}
 	}
 	return b, refused, strays
 }

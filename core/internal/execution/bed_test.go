@@ -39,6 +39,29 @@ type step struct {
 	item int
 	due  time.Time
 	kind kind
+
+	further *demand
+}
+
+// A demand is a further operation; given up, it is none.
+type demand struct {
+	op      registry.Op
+	forgo   bool // when it is refused it is left out
+	gone    bool
+	changes int
+}
+
+func (d *demand) Op(changes []Change) registry.Op {
+	d.changes = len(changes)
+	if d.gone {
+		return registry.Op{}
+	}
+	return d.op
+}
+
+func (d *demand) Refused(error) bool {
+	d.gone = d.forgo
+	return d.forgo
 }
 
 type kind string
@@ -54,6 +77,13 @@ const (
 
 func (s *step) Item() int     { return s.item }
 func (s *step) Patient() bool { return s.kind == end || s.kind == fail }
+
+func (s *step) Further() Further {
+	if s.further == nil {
+		return nil
+	}
+	return s.further
+}
 
 func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	switch s.kind {
@@ -258,7 +288,7 @@ func (b *bed) submit(k kind, d time.Time, items ...int) []*step {
 	steps := make([]*step, 0, len(items))
 	changes := make([]Change, 0, len(items))
 	for _, n := range items {
-		s := &step{n, d, k}
+		s := &step{item: n, due: d, kind: k}
 		steps, changes = append(steps, s), append(changes, s)
 	}
 	b.rec.Submit(changes...)

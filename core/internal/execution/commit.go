@@ -54,6 +54,9 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 	case err == nil:
 		r.applied(b, out)
 		return
+	case isRefused && b.wanted(failed.Index) != nil:
+		r.revert(b)
+		r.overrule(b, b.wanted(failed.Index), failed)
 	case isRefused && !denied:
 		r.revert(b)
 		r.mu.Lock()
@@ -139,6 +142,25 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 	r.putBack(b.entries)
 }
 
+// overrule takes out of a batch what a further operation does not let happen.
+func (r *Recorder) overrule(b *batch, f Further, failed error) {
+	r.mu.Lock()
+	again := f.Refused(failed)
+	r.mu.Unlock()
+	rest := make([]*entry, 0, len(b.entries))
+	for _, e := range b.entries {
+		if again || e.Further() != f {
+			rest = append(rest, e)
+			continue
+		}
+		r.mu.Lock()
+		rec, _ := r.led.Get(e.Item())
+		r.mu.Unlock()
+		r.owner.Refused(e.Change, Overruled, rec, failed.Error())
+	}
+	r.putBack(rest)
+}
+
 // deleted takes into account that a node of an item which has ended was deleted from outside:
 // the change still counts. Another may stand.
 func (r *Recorder) deleted(n int) {
@@ -212,6 +234,9 @@ func (r *Recorder) split(b *batch, err error) {
 		return
 	}
 	r.mu.Lock()
+	if f := b.entries[0].Further(); f != nil && b.entries[0].Step().over() {
+		f.Refused(err) // what it writes is not to hinder an end
+	}
 	n := b.entries[0].Item()
 	b.entries[0].large = true
 	r.queue = append(b.entries, r.queue...)

@@ -60,6 +60,21 @@ type Change interface {
 	Apply(rec *ledger.Item, in *ledger.Ledger) bool
 	// Patient reports whether it may wait a moment for its neighbours.
 	Patient() bool
+	// Further is an operation that goes with its commit, nil for none.
+	Further() Further
+}
+
+// A Further is an operation that the commit of some changes has besides the record: it
+// demands something, or writes it. Changes of a commit that share it, by identity, share the
+// operation. Its methods are called under the recorder's lock.
+type Further interface {
+	// Op is the operation for changes of one commit; it is asked for anew with each attempt.
+	// None is one without a path.
+	Op(changes []Change) registry.Op
+	// Refused is told that the operation made the commit fail, or that the change does not
+	// fit even alone. With true it is tried again, with what Op returns then; else the changes
+	// are refused.
+	Refused(err error) bool
 }
 
 // Refusal says why a change was not applied.
@@ -72,6 +87,8 @@ const (
 	ByRecord
 	// Obstructed: somebody else's running node is in the way of a begin.
 	Obstructed
+	// Overruled: its further operation was refused.
+	Overruled
 )
 
 // An Owner learns what became of its changes. Slices belong to it.

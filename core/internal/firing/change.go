@@ -22,6 +22,9 @@ type change struct {
 	epoch, total int
 	took         time.Duration
 	err          error
+	// closed: every run up to it is closed. further goes with the commit, or is nil.
+	closed  int64
+	further execution.Further
 }
 
 // Item implements execution.Change.
@@ -46,17 +49,34 @@ func (c *change) Step() execution.Step {
 	return execution.Other
 }
 
+// Further implements execution.Change.
+func (c *change) Further() execution.Further { return c.further }
+
 // Patient implements execution.Change: ends wait for their neighbours.
 func (c *change) Patient() bool { return c.Kind == items.End }
 
 // Apply implements execution.Change.
 func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
+	if !c.apply(rec, in) {
+		return false
+	}
+	if rec.Asked <= c.closed || failpoint.Mutant(failpoint.AskedForgotten) {
+		rec.Asked = 0
+	}
+	return true
+}
+
+func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	switch c.Kind {
 	case items.Begin:
 		if !c.mayBegin(*rec, in) {
 			return false
 		}
-		rec.Run = c.Due
+		rec.Run, rec.Request = c.Due, c.Request
+		if c.Request != 0 {
+			rec.Redo.Due, rec.Asked = time.Time{}, max(rec.Asked, c.Request)
+			break // what the schedule says is not touched
+		}
 		if rec.Redo.Due = (time.Time{}); !c.Redo || failpoint.Mutant(failpoint.RedoMovesCursor) {
 			rec.Through = later(rec.Through, c.Due, c.delayed)
 		}
@@ -65,7 +85,11 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	case items.End:
 		c.unknown = !rec.Run.Equal(c.Due)
 		if !c.unknown {
-			rec.Run, rec.Redo = time.Time{}, ledger.Redo{}
+			rec.Run, rec.Redo, rec.Request = time.Time{}, ledger.Redo{}, 0
+		}
+		if c.Request != 0 {
+			c.Through = rec.Through
+			break
 		}
 		if in.Held && !c.delayed && c.Through.After(c.Due) {
 			c.Through, c.Skips = c.Due, nil // where the next epoch starts is being found out
@@ -84,7 +108,7 @@ func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 			return false
 		}
 		rec.Through = later(rec.Through, c.Through, true)
-		rec.Told, rec.Redo = items.ToldCut(rec.Redo, c.Cut), ledger.Redo{}
+		rec.Told, rec.Redo, rec.Request = items.ToldCut(rec.Redo, c.Cut), ledger.Redo{}, 0
 		return true
 	case items.Account:
 		if rec.Running() || rec.Redo.Owed() || (in.Held && (in.Until.IsZero() || (len(c.Skips) > 0 && c.Through.After(in.Until)))) {
@@ -106,6 +130,8 @@ func (c *change) undo(rec *ledger.Item, in *ledger.Ledger) {
 		c.Through = rec.Through
 	case c.Redo:
 		rec.Run, rec.Redo.Due, c.Through = time.Time{}, c.Due, rec.Through // it has not moved
+	case c.Request != 0:
+		rec.Run, rec.Request, rec.Asked, c.Through = time.Time{}, 0, c.Asked, rec.Through
 	default:
 		rec.Run, rec.Through = time.Time{}, c.Through
 	}
@@ -121,6 +147,9 @@ func (c *change) mayBegin(rec ledger.Item, in *ledger.Ledger) bool {
 	}
 	if c.Redo || rec.Redo.Owed() { // nothing of an item comes before what runs again
 		return c.Redo && rec.Redo.Due.Equal(c.Due)
+	}
+	if c.Request != 0 {
+		return !in.Held && in.Epoch == c.epoch && c.Request > rec.Asked
 	}
 	// A delay goes on when the clock was set back, and the record is ahead of it.
 	return c.Due.After(rec.Through) || (c.delayed && rec.Through.After(c.now()))

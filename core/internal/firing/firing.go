@@ -29,6 +29,9 @@ type Run struct {
 	Missed int
 	// MadeUp: it runs late, since nobody ran it when it was due.
 	MadeUp bool
+	// Request is the number of the run that somebody asked for, with its Parameter; else 0.
+	Request   int64
+	Parameter string
 	// Redo: it runs again. Lost is the instance that died last while it ran, Tries how many did.
 	Redo  bool
 	Lost  string
@@ -58,6 +61,8 @@ type Config struct {
 	// Watch has handle called with what a target shows, until Unwatch.
 	Watch   func(path string, scope registry.Scope, handle func(registry.Event))
 	Unwatch func(path string, scope registry.Scope)
+	// Unknown is told that a record names a run of which it is not known whether it is open.
+	Unknown func()
 	// Gone is told that the registration has ended, from outside.
 	Gone func(error)
 	// Changed is told that a state has changed which somebody may wait for.
@@ -81,6 +86,7 @@ type Firing struct {
 	watched  map[int]bool
 	fires    map[int64]*fire
 	runs     map[int]*run // what places have of each item
+	asked    map[int64]*asked
 	next     time.Time
 	never    bool
 	lastFire time.Time
@@ -100,7 +106,7 @@ type fire struct {
 // New starts firing what the ledger in node holds.
 func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, error) {
 	f := &Firing{
-		cfg: c, id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{}, runs: map[int]*run{},
+		cfg: c, id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{}, runs: map[int]*run{}, asked: map[int64]*asked{},
 		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit()}),
 	}
 	f.timer = c.Clock.Timer(f.tick)
@@ -289,6 +295,9 @@ func (f *Firing) own(l *ledger.Ledger) {
 	total := f.machine.Total()
 	f.perform(f.machine.Own(l, f.cfg.Now()))
 	f.askBack()
+	if l.Asked() > f.machine.AskedUpTo() {
+		f.cfg.Unknown()
+	}
 	after := f.machine.Numbers()
 	if slices.Equal(before, after) && total == f.machine.Total() {
 		return

@@ -46,10 +46,15 @@ func (f *Firing) perform(actions []items.Action) {
 }
 
 func (f *Firing) change(a items.Action) *change {
-	return &change{
+	c := &change{
 		Action: a, now: f.cfg.Now, delayed: f.machine.Delayed(), stopping: f.stopping, instance: f.id,
 		epoch: f.machine.Epoch(), total: f.machine.Total(), failover: f.machine.Failover(),
+		closed: f.machine.Closed(),
 	}
+	if x := f.asked[a.Request]; x != nil && a.Kind == items.Begin {
+		c.further = x.open
+	}
+	return c
 }
 
 // notes tells what was cut, and returns what was skipped.
@@ -110,7 +115,7 @@ func (f *Firing) launch(runs []items.Action) {
 		var of []int
 		rest := runs[:0:0]
 		alike := func(a items.Action) bool {
-			return a.Due.Equal(first.Due) && a.MadeUp == first.MadeUp && a.Redo == first.Redo
+			return a.Due.Equal(first.Due) && a.MadeUp == first.MadeUp && a.Redo == first.Redo && a.Request == first.Request
 		}
 		for _, a := range runs {
 			if alike(a) {
@@ -123,7 +128,7 @@ func (f *Firing) launch(runs []items.Action) {
 		f.begunFire(first.Due, now, of)
 		f.cfg.Emit(event.FireBegun{
 			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
-			Late: now.Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo,
+			Late: now.Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo, Request: first.Request,
 		})
 		for _, a := range runs {
 			if alike(a) {
@@ -152,8 +157,11 @@ func (f *Firing) newRun(a items.Action) *run {
 	yield := make(chan struct{})
 	r := &run{f: f, ctx: f.cfg.Context, yield: yield, Run: Run{
 		Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
-		Missed: a.Folded, MadeUp: a.MadeUp, Redo: a.Redo, Lost: a.Lost, Tries: a.Tries, Yield: yield,
+		Missed: a.Folded, MadeUp: a.MadeUp, Redo: a.Redo, Lost: a.Lost, Tries: a.Tries, Yield: yield, Request: a.Request,
 	}}
+	if x := f.asked[a.Request]; x != nil {
+		r.Parameter = x.parameter
+	}
 	f.runs[a.Item] = r
 	if f.stopping || f.machine.Wanted(a.Item) {
 		r.askBack()
@@ -235,10 +243,13 @@ func (f *Firing) left(r *run, err error, took time.Duration) {
 	actions := f.machine.Returned(r.Run.Item, r.Due, f.cfg.Now())
 	end := slices.IndexFunc(actions, func(a items.Action) bool { return a.Kind == items.End })
 	if end < 0 { // nothing is recorded of it
-		f.ended(r.Epoch, r.Total, r.Run.Item, r.Due, took, err)
+		f.ended(r.Run, took, err)
 	} else {
 		c := f.change(actions[end])
 		c.epoch, c.total, c.took, c.err = r.Epoch, r.Total, took, err
+		if r.Request != 0 {
+			c.further = f.resultsOf(r.Request)
+		}
 		f.rec.Submit(c)
 		actions = slices.Delete(actions, end, end+1)
 	}
@@ -262,9 +273,11 @@ func (f *Firing) dropped(r *run) {
 }
 
 // ended tells the end of a run, and of its fire with the last one.
-func (f *Firing) ended(epoch, total, item int, due time.Time, took time.Duration, err error) {
-	f.cfg.Emit(event.ItemEnded{Job: f.cfg.Job.Name(), Epoch: epoch, Total: total, Item: item, Due: due, Took: took, Err: err})
-	x := f.fires[due.UnixNano()]
+func (f *Firing) ended(r Run, took time.Duration, err error) {
+	f.cfg.Emit(event.ItemEnded{
+		Job: f.cfg.Job.Name(), Epoch: r.Epoch, Total: r.Total, Item: r.Item, Due: r.Due, Took: took, Err: err, Request: r.Request,
+	})
+	x := f.fires[r.Due.UnixNano()]
 	if x == nil {
 		return
 	}
@@ -272,7 +285,7 @@ func (f *Firing) ended(epoch, total, item int, due time.Time, took time.Duration
 		if x.failed == nil {
 			x.failed = map[int]error{}
 		}
-		x.failed[item] = err
+		x.failed[r.Item] = err
 	}
 	f.oneLess(x)
 }
@@ -320,7 +333,10 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 				actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 				continue
 			}
-			f.ended(c.epoch, c.total, n, c.Due, c.took, c.err)
+			if r, is := c.further.(*results); is {
+				r.committed(c)
+			}
+			f.ended(Run{Epoch: c.epoch, Total: c.total, Item: n, Due: c.Due, Request: c.Request}, c.took, c.err)
 			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 		case items.CutRedo:
 			f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.Lost, Reason: c.Cut})
@@ -348,9 +364,12 @@ func (f *Firing) Refused(x execution.Change, why execution.Refusal, rec ledger.I
 	c, _ := x.(*change) // the recorder has no others
 	reason := items.NotOwned
 	switch {
+	case why == execution.Overruled:
+		reason = items.Shut
 	case why == execution.Obstructed:
 		reason = items.Elsewhere
 	case c.Redo && why == execution.ByRecord && rec.Redo.Due.Equal(c.Due): // the leader holds it back
+	case c.Request != 0 && why == execution.ByRecord && !rec.Redo.Owed() && rec.Asked < c.Request: // the same
 	case why == execution.ByRecord && (rec.Running() || rec.Redo.Owed() || !c.Due.After(rec.Through)):
 		reason = items.Behind
 	}

@@ -51,6 +51,9 @@ type Action struct {
 	Redo  bool
 	Lost  string
 	Tries int
+	// Request is the number of the run that somebody asked for, 0 for a fire of the schedule.
+	// Asked is what the record says again after GiveBack.
+	Request, Asked int64
 	// Cut is why CutRedo does.
 	Cut event.CutReason
 	// Folded is how many fires a Run stands for besides its own.
@@ -96,6 +99,8 @@ const (
 	NotOwned Refusal = iota + 1
 	// Behind: the fire has its outcome already.
 	Behind
+	// Shut: the run that was asked for is closed.
+	Shut
 	// Elsewhere: an instance of ElasticJob runs the item.
 	Elsewhere
 )

@@ -62,7 +62,9 @@ type Machine struct {
 	items         map[int]*item
 	strays        map[int]*item // items in hand that the ledger does not hold any more
 	order         []int
-	busy          int // items that are not idle, strays among them
+	busy          int   // items that are not idle, strays among them
+	asks          []Ask // open, by number
+	askedUpTo     int64
 	delays        delays
 	memo          memo
 	out           []Action
@@ -107,6 +109,10 @@ type item struct {
 	// givenBack: the begin in hand is being undone.
 	givenBack bool
 	cut       event.CutReason // why it is not
+	// request is the run that somebody asked for which is in hand, or is to run again; else 0.
+	// asked: it has begun every one that it is to, up to this number; before the one in hand it
+	// was askedBefore. shut: one was closed before it began.
+	request, asked, askedBefore, shut int64
 	// recorded: the begin in hand stands in the ledger.
 	recorded bool
 	// unrecorded: no commit says what the cursor says, since monitoring was off.
@@ -225,13 +231,18 @@ func (it *item) back(rec ledger.Item, recorded bool, now time.Time) {
 	case it.unrecorded:
 		through = later(through, it.before)
 	}
-	it.before, it.cursor = through, later(through, it.due)
+	if it.before, it.cursor = through, through; it.request == 0 {
+		it.cursor = later(through, it.due)
+	}
 }
 
 // rest makes an item idle: nothing of it is in hand.
 func (m *Machine) rest(it *item) {
 	m.enter(it, idle)
 	it.redoing, it.givenBack = false, false
+	if !it.redo.Owed() {
+		it.request = 0
+	}
 	if m.alone == it {
 		m.alone = nil
 	}
@@ -254,7 +265,7 @@ func (m *Machine) inHand(n int) *item {
 
 // adopt makes the state of an item that is new here.
 func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
-	it := &item{number: n, cursor: rec.Through, place: -1, redo: rec.Redo}
+	it := &item{number: n, cursor: rec.Through, place: -1, redo: rec.Redo, request: rec.Request, asked: rec.Asked}
 	m.visited++
 	if it.cursor.IsZero() {
 		it.cursor = now
@@ -289,6 +300,7 @@ func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
 	if it.phase != idle {
 		return
 	}
+	it.request, it.asked = rec.Request, rec.Asked
 	if !rec.Through.Equal(it.cursor) && (rec.Through.After(it.cursor) || (m.set.Monitor && !it.unrecorded && !rec.Through.IsZero())) {
 		it.cursor = rec.Through
 		it.ready = earlier(it.cursor, now).Add(m.set.Delay)
@@ -482,9 +494,10 @@ func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action 
 		return nil
 	}
 	it.told, it.skips = Told(it.skips), nil
-	if it.redoing {
+	switch {
+	case it.redoing:
 		it.redo.Due = time.Time{}
-	} else {
+	case it.request == 0:
 		it.through = due
 	}
 	m.enter(it, queued)
@@ -525,7 +538,11 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	m.visited++
 	begins, skips := it.phase == beginning, it.skips
 	it.skips, it.recorded, it.redo = nil, false, rec.Redo
-	redoing := it.redoing
+	redoing, asking := it.redoing, it.request
+	it.request, it.asked = rec.Request, rec.Asked
+	if why == Shut {
+		it.shut = max(it.shut, asking)
+	}
 	m.rest(it)
 	if it.cursor = it.before; !it.unrecorded && !rec.Through.IsZero() {
 		it.cursor = rec.Through
@@ -537,12 +554,13 @@ func (m *Machine) Refused(n int, due time.Time, why Refusal, rec ledger.Item, de
 	case m.items[n] != it || why == NotOwned || rec.Running(): // offered again when the ledger lets it
 	case begins && why == Elsewhere && redoing:
 		m.cutRedo(it, event.CutElsewhere)
+	case begins && why == Elsewhere && asking != 0: // tried again with what happens next
 	case begins && why == Elsewhere:
 		it.recorded = true
 		it.ready = now.Add(m.set.Delay)
 		m.pass(it, due, ranElsewhere(skips, due, detail))
 	default:
-		if m.set.Delayed && begins { // others have run it since
+		if m.set.Delayed && begins && asking == 0 { // others have run it since
 			it.ready = earlier(it.cursor, now).Add(m.set.Delay)
 		}
 		m.offer(it, now)
@@ -585,7 +603,12 @@ func (m *Machine) giveBack(it *item) {
 	if it.redoing {
 		it.redo.Due = it.due
 	}
-	m.put(Action{Kind: GiveBack, Item: it.number, Due: it.due, Through: it.before, Redo: it.redoing})
+	if it.request != 0 && !it.redoing {
+		it.asked = it.askedBefore
+	}
+	m.put(Action{
+		Kind: GiveBack, Item: it.number, Due: it.due, Through: it.before, Redo: it.redoing, Request: it.request, Asked: it.asked,
+	})
 }
 
 // Returned says that the item's function has returned.
@@ -599,7 +622,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	stray := m.items[n] != it
 	var skips []Skip
 	switch {
-	case stray:
+	case stray, it.request != 0:
 	case m.set.Delayed:
 		it.cursor = now
 		it.ready = now.Add(m.set.Delay)
@@ -610,7 +633,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	if it.recorded {
 		m.enter(it, ending)
 		it.skips = skips
-		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Skips: skips, Redo: it.redoing})
+		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Skips: skips, Redo: it.redoing, Request: it.request})
 		return m.done()
 	}
 	it.unrecorded = true
@@ -632,9 +655,9 @@ func (m *Machine) Committed(n int, through, now time.Time) []Action {
 	}
 	m.visited++
 	it.told, it.skips, it.recorded = Told(it.skips), nil, false
-	// What runs again, or is given back, moves no cursor: what is not recorded may stay so.
+	// What runs again, was asked for, or is given back, moves no cursor: what is not recorded may stay so.
 	it.through = through
-	if it.unrecorded = (it.redoing || it.givenBack) && through.Before(it.cursor); !it.unrecorded {
+	if it.unrecorded = (it.redoing || it.givenBack || it.request != 0) && through.Before(it.cursor); !it.unrecorded {
 		it.cursor = through
 	}
 	switch {

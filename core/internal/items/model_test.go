@@ -74,6 +74,11 @@ type world struct {
 	owed    map[int]time.Time // what is to run again
 	runs    int
 	again   int
+	asks    []Ask // that are open
+	asked   int64 // the last of all
+	begun   map[int]int64
+	lost    map[int]int64 // of what is owed again
+	forAsks int
 }
 
 const modelItems = 4
@@ -82,7 +87,7 @@ func newWorld(t *rapid.T) *world {
 	w := &world{
 		T: t, now: at(3), away: map[int]ledger.Item{}, running: map[int]Action{}, fate: map[int]map[time.Time]outcome{},
 		start: map[int]time.Time{}, notes: map[int][]ledger.Note{}, told: map[int][]ledger.Note{},
-		unknown: map[int]bool{}, blocked: map[int]bool{}, owed: map[int]time.Time{},
+		unknown: map[int]bool{}, blocked: map[int]bool{}, owed: map[int]time.Time{}, begun: map[int]int64{}, lost: map[int]int64{},
 	}
 	w.lines = []misfire.Line{{Now: grid(10 * time.Second)}}
 	w.heard = 1
@@ -183,6 +188,7 @@ func (w *world) do(actions []Action) {
 func (w *world) follows(a Action) {
 	begins := !a.Redo && (a.Kind == Begin || (a.Kind == Run && a.Fence == 0))
 	late := w.now.Sub(a.Due)
+	begins = begins && a.Request == 0
 	switch r := w.set.Misfire; {
 	case begins && r.Policy == misfire.Skip && late > misfire.Prompt:
 		w.Fatalf("%+v: it was missed, and is made up", a)
@@ -305,12 +311,16 @@ func (w *world) commit(i int, obstructed bool) {
 		return
 	}
 	after := rec
+	if a.Kind == Begin && a.Request != 0 && !slices.ContainsFunc(w.asks, func(x Ask) bool { return x.Number == a.Request }) {
+		w.do(w.m.Refused(a.Item, a.Due, Shut, rec, "", w.now))
+		return
+	}
 	if !w.apply(&a, &after) {
 		why := NotOwned
 		if rec.Running() || rec.Redo.Owed() || !a.Due.After(rec.Through) {
 			why = Behind
 		}
-		if a.Redo && rec.Redo.Due.Equal(a.Due) {
+		if (a.Redo && rec.Redo.Due.Equal(a.Due)) || (a.Request != 0 && !rec.Redo.Owed() && rec.Asked < a.Request) {
 			why = NotOwned
 		}
 		w.do(w.m.Refused(a.Item, a.Due, why, rec, "", w.now))
@@ -322,6 +332,12 @@ func (w *world) commit(i int, obstructed bool) {
 	}
 	if a.Kind != CutRedo {
 		after.Told = ledger.Told{}
+	}
+	if after.Asked <= w.m.Closed() {
+		after.Asked = 0
+	}
+	if a.Request != 0 && after.Through != rec.Through && a.Kind != CutRedo {
+		w.Fatalf("%+v: a request moves through from %v to %v", a, rec.Through, after.Through)
 	}
 	if after.Through.Before(rec.Through) && a.Kind != GiveBack && !a.Reset {
 		w.Fatalf("%+v: through falls from %v to %v", a, rec.Through, after.Through)
@@ -345,6 +361,13 @@ func (w *world) apply(a *Action, rec *ledger.Item) bool {
 			rec.Run, rec.Redo.Due = a.Due, time.Time{}
 			return true
 		}
+		if a.Request != 0 {
+			if in.Held || a.Request <= rec.Asked {
+				return false
+			}
+			rec.Run, rec.Request, rec.Asked = a.Due, a.Request, a.Request
+			return true
+		}
 		if !a.Due.After(rec.Through) {
 			return false
 		}
@@ -354,11 +377,16 @@ func (w *world) apply(a *Action, rec *ledger.Item) bool {
 			return false
 		}
 		rec.Through, rec.Told, rec.Redo = later(rec.Through, a.Through), ToldCut(rec.Redo, a.Cut), ledger.Redo{}
+		rec.Request = 0
 	case Record:
 		rec.Through, rec.Run = later(rec.Through, a.Due), a.Due
 	case End:
 		if rec.Run.Equal(a.Due) {
-			rec.Run, rec.Redo = time.Time{}, ledger.Redo{}
+			rec.Run, rec.Redo, rec.Request = time.Time{}, ledger.Redo{}, 0
+		}
+		if a.Request != 0 {
+			a.Through = rec.Through
+			break
 		}
 		if in.Held && a.Through.After(a.Due) { // a held ledger does not move on
 			if a.Through, a.Skips = a.Due, nil; a.Redo {
@@ -374,9 +402,12 @@ func (w *world) apply(a *Action, rec *ledger.Item) bool {
 			a.Through = rec.Through
 			break
 		}
-		if rec.Run = (time.Time{}); a.Redo {
+		switch rec.Run = (time.Time{}); {
+		case a.Redo:
 			rec.Redo.Due, a.Through = a.Due, rec.Through
-		} else {
+		case a.Request != 0:
+			rec.Request, rec.Asked, a.Through = 0, a.Asked, rec.Through
+		default:
 			rec.Through = a.Through
 		}
 	case Account:
@@ -422,6 +453,13 @@ func (w *world) enter() {
 		w.Fatalf("item %d runs %v while it runs %v", a.Item, a.Due, was.Due)
 	}
 	due := a.Due.UTC()
+	if w.blocked[a.Item] {
+		w.Fatalf("item %d runs beside the function of a session before", a.Item)
+	}
+	if a.Request != 0 {
+		w.enterAsked(a)
+		return
+	}
 	if a.Redo {
 		if !w.owed[a.Item].Equal(a.Due) || a.Lost != "dead" {
 			w.Fatalf("%+v: it is not owed: %v is", a, w.owed[a.Item])
@@ -435,13 +473,75 @@ func (w *world) enter() {
 	if was := w.fate[a.Item][due]; was != "" && was != maybe && was != excused {
 		w.Fatalf("item %d: %v runs, and %s already", a.Item, due, was)
 	}
-	if w.blocked[a.Item] {
-		w.Fatalf("item %d runs beside the function of a session before", a.Item)
-	}
 	w.fate[a.Item][due] = ran
 	w.runs++
 	w.running[a.Item] = a
 }
+
+// enterAsked is a run for a request: each is begun once, in their order.
+func (w *world) enterAsked(a Action) {
+	switch {
+	case a.Redo:
+		if !w.owed[a.Item].Equal(a.Due) || w.lost[a.Item] != a.Request {
+			w.Fatalf("%+v: it is not owed: %v, run %d, is", a, w.owed[a.Item], w.lost[a.Item])
+		}
+		delete(w.owed, a.Item)
+		w.again++
+	case !w.owed[a.Item].IsZero():
+		w.Fatalf("%+v: it runs before %v, which is to run again", a, w.owed[a.Item])
+	case a.Request <= w.begun[a.Item]:
+		w.Fatalf("%+v: run %d has begun already", a, w.begun[a.Item])
+	}
+	w.begun[a.Item] = max(w.begun[a.Item], a.Request)
+	w.forAsks++
+	w.running[a.Item] = a
+}
+
+// ask asks for a run of some items.
+func (w *world) ask() {
+	w.asked++
+	x := Ask{Number: w.asked, Epoch: w.led.Epoch, At: w.now.Add(time.Duration(w.asked)), Items: map[int]bool{}}
+	for n := range modelItems {
+		x.Items[n] = w.chance(70)
+	}
+	w.asks = append(slices.Clone(w.asks), x)
+	w.shown()
+}
+
+// close closes the run at i of those that are open: the leader does so when nothing of it is
+// in hand.
+func (w *world) close(i int) {
+	if i >= len(w.asks) {
+		return
+	}
+	number := w.asks[i].Number
+	inHand := func(a Action) bool { return a.Request == number }
+	for _, a := range w.running {
+		if inHand(a) {
+			return
+		}
+	}
+	if slices.ContainsFunc(w.waiting, inHand) {
+		return
+	}
+	for _, n := range w.led.Numbers() {
+		if rec, _ := w.led.Get(n); rec.Request == number {
+			return
+		}
+	}
+	for _, rec := range w.away {
+		if rec.Request == number {
+			return
+		}
+	}
+	w.asks = slices.Delete(slices.Clone(w.asks), i, i+1)
+	if w.chance(70) {
+		w.shown()
+	}
+}
+
+// shown is the member, which has read which runs are open.
+func (w *world) shown() { w.do(w.m.Asked(w.asks, w.asked, w.now)) }
 
 func (w *world) leave(n int) {
 	a, runs := w.running[n]
@@ -508,7 +608,7 @@ func (w *world) step() {
 		"tick", "tick", "tick", "commit", "commit", "commit", "commit", "enter", "enter", "leave", "leave", "late",
 		"known", "known",
 		"policy", "server", "failover", "redo", "redo", "redo", "redo", "leaving", "take", "hold", "until", "epoch", "note", "monitor", "schedule", "hear", "unblock", "ahead",
-		"own", "java", "floor",
+		"own", "java", "floor", "ask", "ask", "close", "shown",
 	}).Draw(w.T, "step") {
 	case "tick":
 		w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{1, 4, 9, 10, 25, 400}).Draw(w.T, "seconds")) * time.Second)
@@ -542,6 +642,12 @@ func (w *world) step() {
 		}
 	case "own":
 		w.own()
+	case "ask":
+		w.ask()
+	case "close":
+		w.close(rapid.IntRange(0, 2).Draw(w.T, "which"))
+	case "shown":
+		w.shown()
 	case "monitor":
 		w.hear() // what runs unrecorded under a schedule that is not in force any more is anybody's guess
 		w.own()  // what is taken away while nothing is recorded runs twice
@@ -566,6 +672,12 @@ func (w *world) step() {
 // die has an item come from an owner that died while it ran the fire where its record stands.
 func (w *world) die(n int) {
 	rec := w.away[n]
+	if x := w.openOf(n); x != nil && w.set.Monitor && !rec.Redo.Owed() && w.chance(50) && w.begun[n] >= x.Number {
+		rec.Redo = ledger.Redo{Due: x.At, Lost: "dead", Tries: 1}
+		rec.Request, rec.Asked = x.Number, max(rec.Asked, x.Number)
+		w.owed[n], w.lost[n], w.away[n] = x.At, x.Number, rec
+		return
+	}
 	was := w.fate[n][rec.Through.UTC()]
 	if !w.set.Monitor || rec.Redo.Owed() || (was != ran && was != excused) {
 		return
@@ -573,6 +685,16 @@ func (w *world) die(n int) {
 	rec.Redo = ledger.Redo{Due: rec.Through, Lost: "dead", Tries: rapid.IntRange(1, 2).Draw(w.T, "tries")}
 	w.owed[n] = rec.Through
 	w.away[n] = rec
+}
+
+// openOf is the last open run that wants an item.
+func (w *world) openOf(n int) *Ask {
+	for i := range slices.Backward(w.asks) {
+		if w.asks[i].Items[n] && w.asks[i].Epoch == w.led.Epoch {
+			return &w.asks[i]
+		}
+	}
+	return nil
 }
 
 func (w *world) hear() {
@@ -748,6 +870,15 @@ func (w *world) calm() {
 	}
 	w.do(w.m.Tick(w.now))
 	w.finish()
+	w.shown()
+	w.finish()
+	for _, x := range w.asks {
+		for n := range modelItems {
+			if x.Items[n] && x.Epoch == w.led.Epoch && w.begun[n] < x.Number && w.set.Monitor && !w.led.Held {
+				w.Fatalf("item %d: run %d is open, and has not begun", n, x.Number)
+			}
+		}
+	}
 	if !w.led.Until.IsZero() {
 		w.do(w.m.Tick(w.now))
 		w.finish()
@@ -773,7 +904,7 @@ func (w *world) calm() {
 
 // Whatever happens, each fire has one outcome or is owed.
 func TestEveryFireHasOneOutcome(t *testing.T) {
-	runs, again := 0, 0
+	runs, again, asked := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
@@ -790,9 +921,11 @@ func TestEveryFireHasOneOutcome(t *testing.T) {
 		}
 		runs += w.runs
 		again += w.again
+		asked += w.forAsks
 	})
-	t.Logf("%d runs, %d of them again", runs, again)
+	t.Logf("%d runs, %d of them again, %d that were asked for", runs, again, asked)
 	require.Positive(t, again, "nothing has run again")
+	require.Greater(t, asked, 20, "nothing has run that was asked for")
 	require.Greater(t, runs, 100, "chance has played too little")
 }
 

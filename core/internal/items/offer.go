@@ -35,6 +35,14 @@ func (m *Machine) offer(it *item, now time.Time) {
 		m.catchUp(it)
 		return
 	}
+	if !m.held && m.set.Monitor && !m.off(it) {
+		if a := m.wanted(it); a != nil {
+			if !m.withholds() {
+				m.ask(it, a)
+			}
+			return
+		}
+	}
 	if m.off(it) {
 		switch {
 		case last:
@@ -127,7 +135,7 @@ func (m *Machine) begin(it *item, due time.Time, skips []Skip) {
 
 // run is what hands the item to its function.
 func (it *item) run(fence registry.Revision) Action {
-	a := Action{Kind: Run, Item: it.number, Due: it.due, Fence: fence, MadeUp: it.madeUp, Folded: it.folded}
+	a := Action{Kind: Run, Item: it.number, Due: it.due, Fence: fence, MadeUp: it.madeUp, Folded: it.folded, Request: it.request}
 	if it.redoing {
 		a.Redo, a.Lost, a.Tries = true, it.redo.Lost, it.redo.Tries
 	}

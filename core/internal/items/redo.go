@@ -19,6 +19,7 @@ func (m *Machine) offerRedo(it *item) {
 		m.cutRedo(it, event.CutDisabled)
 	case !m.set.Failover || !m.set.Monitor:
 		m.cutRedo(it, event.CutOff)
+	case m.holdsBack(it):
 	case !m.serverEnabled, m.foreign: // the leader moves it, or somebody enables it, or leads again
 	case !it.redo.Due.After(m.set.Floor):
 		m.cutRedo(it, event.CutElasticJob)
@@ -37,7 +38,9 @@ func (m *Machine) redo(it *item) {
 	it.before, it.folded, it.owes, it.madeUp = it.cursor, 0, true, false
 	it.due, it.recorded, it.redoing, it.skips = it.redo.Due, true, true, nil
 	m.enter(it, beginning)
-	m.put(Action{Kind: Begin, Item: it.number, Due: it.due, Redo: true, Lost: it.redo.Lost, Tries: it.redo.Tries})
+	m.put(Action{
+		Kind: Begin, Item: it.number, Due: it.due, Redo: true, Lost: it.redo.Lost, Tries: it.redo.Tries, Request: it.request,
+	})
 }
 
 // cutRedo records that the fire does not run again.
@@ -47,6 +50,7 @@ func (m *Machine) cutRedo(it *item, why event.CutReason) {
 	m.enter(it, accounting)
 	m.put(Action{
 		Kind: CutRedo, Item: it.number, Due: it.redo.Due, Through: it.cursor, Redo: true, Lost: it.redo.Lost, Tries: it.redo.Tries, Cut: why,
+		Request: it.request,
 	})
 }
 

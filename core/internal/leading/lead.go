@@ -35,7 +35,10 @@ func (l *Leader) lead(ctx context.Context) error {
 	if java {
 		l.floor = l.cfg.Now()
 	}
-	err := l.reshard(ctx)
+	plan, err := l.reshard(ctx)
+	if err == nil {
+		err = l.answer(ctx, plan)
+	}
 	l.mu.Lock()
 	if err != nil {
 		l.look = true
@@ -45,20 +48,26 @@ func (l *Leader) lead(ctx context.Context) error {
 	if mend {
 		l.tidy.Poke()
 	}
+	return l.orAbdicate(ctx, err)
+}
+
+// orAbdicate steps down where the term is another's: let all elect.
+func (l *Leader) orAbdicate(ctx context.Context, err error) error {
 	if errors.Is(err, errNotLeader) {
-		return l.abdicate(ctx) // let all elect
+		return l.abdicate(ctx)
 	}
 	return err
 }
 
-// reshard derives and writes until nothing is left to write now.
-func (l *Leader) reshard(ctx context.Context) error {
+// reshard derives and writes until nothing is left to write now. It returns the last plan.
+func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 	begun := l.cfg.Now()
 	pause := 5 * time.Millisecond
 	assigned := false
 	for {
 		s, err := l.view(ctx)
 		again := false
+		var plan *sharding.Plan
 		if err == nil {
 			again, err = l.hush(ctx, s)
 		}
@@ -66,9 +75,8 @@ func (l *Leader) reshard(ctx context.Context) error {
 			again, err = l.schedule(ctx, &s)
 		}
 		if err == nil && !again {
-			var plan *sharding.Plan
 			if plan, err = l.derive(ctx, &s); err != nil {
-				return err
+				return nil, err
 			}
 			var done event.Resharded
 			done, err = l.write(ctx, plan, s)
@@ -87,16 +95,16 @@ func (l *Leader) reshard(ctx context.Context) error {
 		case errors.Is(err, errStale):
 			l.refused++
 			if !settle.Pause(ctx, pause) {
-				return err
+				return nil, err
 			}
 			pause = min(2*pause, 200*time.Millisecond)
 		case err != nil:
-			return err
+			return nil, err
 		case !again:
 			if assigned { // an epoch's items: those of the one before may go
 				l.Tidy()
 			}
-			return nil
+			return plan, nil
 		}
 	}
 }
@@ -175,7 +183,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 			ids = append(ids, id)
 		}
 	}
-	paths := []string{job.Term(), job.Base(), job.Schedule()}
+	paths := []string{job.Term(), job.Base(), job.Schedule(), job.Runs()}
 	listened := len(f.Listens) > 0
 	if listened {
 		paths = append(paths, job.Claim())
@@ -196,7 +204,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	}
 	s.term, s.base, s.schedule, s.notified = nodes[0], nodes[1], nodes[2], map[string]bool{}
 	if listened {
-		s.claim = nodes[3]
+		s.claim = nodes[4]
 	}
 	if !s.term.Owned || layout.UnmarshalTerm(s.term.Value).Leader != l.cfg.ID {
 		return s, errNotLeader
@@ -206,7 +214,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	l.mu.Unlock()
 	s.View = sharding.View{
 		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
-		Base: l.readBase(s.base),
+		Base: l.readBase(s.base), Asked: layout.UnmarshalCounter(nodes[3].Value),
 	}
 	l.add(&s, ids, nodes[fixed:])
 	seen := s

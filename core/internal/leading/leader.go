@@ -29,6 +29,8 @@ type Facts struct {
 	// instance was up meanwhile.
 	Failover bool
 	Window   time.Duration
+	// Asked: there are requests, or runs that were asked for. Disabled: the job is.
+	Asked, Disabled bool
 	// Up is since when the job has had a live instance, as this one has registered it.
 	Up time.Time
 	// Lives and Instances are the ids whose nodes the watches have shown.
@@ -86,18 +88,22 @@ type Leader struct {
 	waiting bool
 	wary    bool // a look is to come, whatever happens
 	watched map[target]bool
-	base    registry.Node // as the last view had it
-	seen    *snapshot     // the last view
-	mend    bool          // the items' instance nodes are to be compared with the ledgers
-	java    bool          // an instance of ElasticJob led last, as far as was seen
+	asked   bool           // requests or runs are to be looked at
+	results map[int64]bool // runs whose results are watched
+	bell    *time.Timer    // the next look at them
+	base    registry.Node  // as the last view had it
+	seen    *snapshot      // the last view
+	mend    bool           // the items' instance nodes are to be compared with the ledgers
+	java    bool           // an instance of ElasticJob led last, as far as was seen
 	rounds  rounds
 
 	// Of the work task alone:
-	stamp     int             // of this leader's commits
-	refused   int             // commits in a row that met a change of a ledger
-	contended []string        // whose ledgers the last of them would have written
-	warned    map[string]bool // foreign nodes that were told
-	floor     time.Time       // until when ElasticJob led, where it did before this term
+	stamp     int                 // of this leader's commits
+	refused   int                 // commits in a row that met a change of a ledger
+	contended []string            // whose ledgers the last of them would have written
+	warned    map[string]bool     // foreign nodes that were told
+	closed    map[int64]time.Time // since when it knows that runs are
+	floor     time.Time           // until when ElasticJob led, where it did before this term
 }
 
 type target struct {
@@ -107,7 +113,7 @@ type target struct {
 
 // New returns a leader that follows. It does nothing until it is able (SetAble).
 func New(c Config) *Leader {
-	l := &Leader{cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, watched: map[target]bool{}}
+	l := &Leader{cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, closed: map[int64]time.Time{}, watched: map[target]bool{}}
 	l.rounds.told, l.rounds.owners = map[string]ledger.Rounds{}, map[string]ledger.Rounds{}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
@@ -223,6 +229,13 @@ func (l *Leader) Close() {
 	l.mu.Lock()
 	targets := l.watched
 	l.watched = map[target]bool{}
+	for n := range l.results {
+		targets[target{l.cfg.Job.RunResults(n), registry.Children}] = true
+	}
+	l.results = nil
+	if l.bell != nil {
+		l.bell.Stop()
+	}
 	if l.follows {
 		targets[target{l.cfg.Job.Term(), registry.Self}] = true
 	}
@@ -273,7 +286,7 @@ func (l *Leader) act(ctx context.Context) error {
 	l.mu.Lock()
 	node, led, able := l.node, l.led, l.able
 	ours := node.Owned && string(node.Value) == l.cfg.ID
-	work, heard := l.look || len(l.flags) > 0, l.rounds.heard
+	work, asked, heard := l.look || len(l.flags) > 0, l.asked, l.rounds.heard
 	l.mu.Unlock()
 	switch {
 	case ours && !able, led && !ours:
@@ -291,9 +304,16 @@ func (l *Leader) act(ctx context.Context) error {
 		if err := l.lead(ctx); err != nil {
 			return err
 		}
-		return l.follow(ctx, true)
-	case ours && heard:
-		return l.follow(ctx, false)
+		return l.followRounds(ctx, true)
+	case ours && (asked || heard):
+		var err error
+		if asked {
+			err = l.orAbdicate(ctx, l.answer(ctx, nil))
+		}
+		if err != nil || !heard {
+			return err
+		}
+		return l.followRounds(ctx, false)
 	}
 	return nil
 }

@@ -135,9 +135,9 @@ func listeners(f Facts, p layout.Phase) (ids []string) {
 	return ids
 }
 
-// follow claims the rounds that all items have reached, for somebody who listens. With surely
+// followRounds claims the rounds that all items have reached, for somebody who listens. With surely
 // the ledgers are read whatever was told.
-func (l *Leader) follow(ctx context.Context, surely bool) error {
+func (l *Leader) followRounds(ctx context.Context, surely bool) error {
 	f := l.cfg.Facts()
 	if len(f.Listens) == 0 {
 		l.deafen()

@@ -77,7 +77,8 @@ type Member struct {
 	ctx   context.Context // of the job's runs
 	stop  context.CancelCauseFunc
 	task  *workqueue.Task
-	check *timer.Timer // the next reconciliation
+	runs  *workqueue.Task // reads which runs are open
+	check *timer.Timer    // the next reconciliation
 
 	putting sync.Mutex     // held while what the items go by is put in force
 	put     items.Settings // what was put in force last; guarded by putting
@@ -99,6 +100,7 @@ type Member struct {
 	id        layout.InstanceID
 	up        time.Time
 	servers   map[string]string
+	asks      map[string]bool // nodes of requests and runs
 	halted    map[string]bool // stable names that an operator has paused
 	instances map[string]bool
 	lives     map[string]layout.Life
@@ -134,11 +136,12 @@ const (
 // New returns a member that does nothing before Join.
 func New(c Config) *Member {
 	m := &Member{
-		cfg: c, servers: map[string]string{}, halted: map[string]bool{}, instances: map[string]bool{}, lives: map[string]layout.Life{},
+		cfg: c, servers: map[string]string{}, asks: map[string]bool{}, halted: map[string]bool{}, instances: map[string]bool{}, lives: map[string]layout.Life{},
 		java: java{live: map[string]bool{}, told: map[string]bool{}, joins: c.Beside},
 	}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
+	m.runs = c.Session.Control.Task(m.readRuns)
 	m.check = c.Clock.Timer(m.reconcile)
 	for p := range layout.Phases {
 		m.hearing[p].task = c.Session.Control.Task(func() { m.hear(p) })
@@ -195,6 +198,9 @@ func (m *Member) again(err error) {
 	}
 	time.AfterFunc(pause, m.task.Poke)
 }
+
+// pokeLater pokes a task after a pause.
+func (m *Member) pokeLater(t *workqueue.Task) { time.AfterFunc(time.Second, t.Poke) }
 
 func (m *Member) hindered(err error) { m.warn("a request to the registry failed; trying again", err) }
 

@@ -237,6 +237,7 @@ func (m *Member) open(ctx context.Context) error {
 	m.mu.Lock()
 	m.firing, m.former = f, &former{id: id, created: nodes[0].Created}
 	m.stage = stageFiring
+	asked := len(m.asks) > 0 || led.Asked() > 0
 	paused, every := m.paused, m.set.Reconcile
 	m.leader = m.newLeader(id)
 	m.mu.Unlock()
@@ -244,6 +245,9 @@ func (m *Member) open(ctx context.Context) error {
 	if paused { // Stop came meanwhile, or somebody shut the instance down
 		f.Stop()
 		return nil
+	}
+	if asked {
+		m.runs.Poke()
 	}
 	m.putInForce()
 	m.cfg.Session.Follow(m.cfg.Job.Leader(), registry.Self, m.onLeader)
@@ -263,6 +267,7 @@ func (m *Member) firingConfig() firing.Config {
 		Job: m.cfg.Job, Session: m.cfg.Session, Context: m.ctx, Life: m.cfg.Session.Context,
 		Records: m.cfg.Session.Records, Clock: m.cfg.Clock, Now: m.cfg.Now, Places: m.cfg.Places, Emit: m.cfg.Emit,
 		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Gone: m.gone, Changed: m.changed,
+		Unknown:  m.runs.Poke,
 		Settings: m.itemSettings(), Up: m.up,
 		Call: func(ctx context.Context, r firing.Run) error {
 			m.mu.Lock()

@@ -198,6 +198,9 @@ func (m *Member) onInForce(n registry.Node) func() {
 	if n.Path == m.cfg.Job.Claim() {
 		return m.onClaim(n)
 	}
+	if then, is := m.onAsked(n); is {
+		return then
+	}
 	if n.Path != m.cfg.Job.Schedule() || !n.Exists() {
 		return m.look
 	}
@@ -427,6 +430,7 @@ func (m *Member) facts() leading.Facts {
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},
+		Asked: len(m.asks) > 0, Disabled: s.Stored.Disabled,
 		ZoneOpen: s.Stored.TimeZone == "" && s.Stored.Props[settings.PropZone] == "",
 		Eligible: func(id string) bool { return eligible[id] },
 	}

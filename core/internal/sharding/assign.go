@@ -136,7 +136,11 @@ func (p *Plan) start(wanted map[int]string) {
 		if base.Assigned {
 			p.Lost = append(p.Lost, n)
 		}
-		p.records[n] = ledger.Item{Through: latest}
+		rec := ledger.Item{Through: latest}
+		if base.Assigned {
+			rec.Asked = p.view.Asked // what was begun of open runs is not known either
+		}
+		p.records[n] = rec
 	}
 }
 

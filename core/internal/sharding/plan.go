@@ -83,6 +83,27 @@ func Derive(v View) *Plan {
 	return p
 }
 
+// Record is the record of an item of an epoch as the plan leaves it; false when it stands in
+// no ledger.
+func (p *Plan) Record(epoch, n int) (ledger.Item, bool) {
+	for _, l := range p.after {
+		if l.Epoch == epoch {
+			if rec, held := l.Get(n); held {
+				return rec, true
+			}
+		}
+	}
+	return ledger.Item{}, false
+}
+
+// Asked is the highest number of a run that any record names.
+func (p *Plan) Asked() (highest int64) {
+	for _, l := range p.after {
+		highest = max(highest, l.Asked())
+	}
+	return highest
+}
+
 // Final reports whether the plan gives up what stands in no ledger: records that are lost,
 // or an epoch that is over.
 func (p *Plan) Final() bool {
@@ -292,11 +313,11 @@ func (p *Plan) orphan(id string, rec ledger.Item) ledger.Item {
 	}
 	rec.Run, rec.Leaving = time.Time{}, false
 	if rec.Redo = redo; !redo.Owed() {
-		rec.Redo = ledger.Redo{}
+		rec.Redo, rec.Request = ledger.Redo{}, 0
 		return rec
 	}
 	if failpoint.Mutant(failpoint.RedoIgnored) {
-		rec.Redo = ledger.Redo{}
+		rec.Redo, rec.Request = ledger.Redo{}, 0
 		return rec
 	}
 	if why, is := p.isCut(redo); is {
@@ -321,7 +342,7 @@ func (p *Plan) isCut(r ledger.Redo) (event.CutReason, bool) {
 // cut returns the record of an item of which a fire is owed again, and is cut instead.
 func cut(rec ledger.Item, why event.CutReason) ledger.Item {
 	rec.Told = rec.Told.With(ledger.Note{Due: rec.Redo.Due, Instance: rec.Redo.Lost, Reason: string(why)})
-	rec.Redo = ledger.Redo{}
+	rec.Redo, rec.Request = ledger.Redo{}, 0
 	return rec
 }
 

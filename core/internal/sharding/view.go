@@ -51,6 +51,8 @@ type View struct {
 	Now time.Time
 	// Up is since when the job has had a live instance without a break.
 	Up time.Time
+	// Asked is the number of the last run that was asked for.
+	Asked int64
 	// Members are all instances, in any order.
 	Members []Member
 	// Assign maps the eligible ids to items; previous is what all ids own now, the

@@ -99,7 +99,7 @@ func (w *writer) grow(id string, rec ledger.Item) {
 	rec.Last = ledger.Last{}
 	if g := (group{id, rec}); !w.groups[g] {
 		w.groups[g] = true
-		more += recordBytes + redoBytes(rec.Redo) + w.noteBytes(rec.Told) + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
+		more += recordBytes + redoBytes(rec.Redo) + askedBytes(rec) + w.noteBytes(rec.Told) + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
 	}
 	w.size[id] += more
 	w.bytes += more
@@ -125,6 +125,14 @@ func redoBytes(r ledger.Redo) int {
 		return 0
 	}
 	return 80 + 2*len(r.Lost) // a name that JSON escapes is rare
+}
+
+// askedBytes is what runs that were asked for add to a record.
+func askedBytes(rec ledger.Item) int {
+	if rec.Asked == 0 && rec.Request == 0 {
+		return 0
+	}
+	return 64
 }
 
 func (w *writer) noteBytes(t ledger.Told) int {
@@ -279,7 +287,7 @@ func (w *writer) wanted(id string) *ledger.Ledger {
 				now.Told = rec.Told
 			}
 			if has && !rec.Redo.Owed() {
-				now.Redo = rec.Redo
+				now.Redo, now.Request = rec.Redo, rec.Request
 			}
 			if has {
 				want.Set(n, now)

@@ -47,6 +47,8 @@ type group struct {
 	Redo    string `json:"redo"`
 	Lost    string `json:"lost"`
 	Tries   int    `json:"tries"`
+	Request int64  `json:"request"`
+	Asked   int64  `json:"asked"`
 }
 
 // A last are the items whose last runs began and ended at the same time.
@@ -93,6 +95,8 @@ func (l *Ledger) appendGroups(b []byte) []byte {
 			b = append(append(b, `,"told":`...), it.Told.text...)
 		}
 		b = it.Redo.append(b)
+		b = appendNumber(b, "request", it.Request)
+		b = appendNumber(b, "asked", it.Asked)
 		b = append(b, '}')
 	}
 	if len(records) > 0 {
@@ -115,6 +119,14 @@ func (r Redo) append(b []byte) []byte {
 		b = strconv.AppendInt(append(b, `,"tries":`...), int64(r.Tries), 10)
 	}
 	return b
+}
+
+// appendNumber appends a number; 0 is nothing.
+func appendNumber(b []byte, name string, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(append(append(b, `,"`...), name...), `":`...), n, 10)
 }
 
 // appendLast appends the last runs, the latest first, as far as they fit.
@@ -261,6 +273,10 @@ func (l *Ledger) addGroup(g group) error {
 		return fmt.Errorf("tries: %d is negative", g.Tries)
 	}
 	it.Redo.Lost, it.Redo.Tries = g.Lost, g.Tries
+	if g.Request < 0 || g.Asked < 0 {
+		return fmt.Errorf("request, asked: %d, %d: negative", g.Request, g.Asked)
+	}
+	it.Request, it.Asked = g.Request, g.Asked
 	for _, n := range numbers {
 		if _, twice := l.items[n]; twice {
 			return fmt.Errorf("items: %d occurs twice", n)

@@ -25,6 +25,12 @@ type Item struct {
 	// Redo is the fire that runs again because the life of the owner that had begun it has
 	// ended; zero when there is none, and once it has begun again.
 	Redo Redo
+	// Request is the number of the run that somebody asked for of which Run, or Redo, is;
+	// 0 when it is a fire of the schedule.
+	Request int64
+	// Asked: every run up to this number that asked for the item has begun, or never will.
+	// It is dropped to 0 once those are closed.
+	Asked int64
 	// Last is the item's latest run, for those who look: it decides nothing, and is left out
 	// of a value that has no room for it.
 	Last Last
@@ -259,6 +265,15 @@ func (l *Ledger) Latest() time.Time {
 		}
 	}
 	return latest
+}
+
+// Asked returns the highest number of a run that any record names.
+func (l *Ledger) Asked() int64 {
+	var highest int64
+	for it := range l.groups {
+		highest = max(highest, it.Asked, it.Request)
+	}
+	return highest
 }
 
 // Earliest returns the earliest through of all items, zero when there is none.

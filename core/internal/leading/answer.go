@@ -1,0 +1,467 @@
+package leading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/core/internal/sharding"
+	"github.com/elasticron/elasticron/core/request"
+	"github.com/elasticron/elasticron/internal/failpoint"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+)
+
+const (
+	// kept is how long at least a run that was asked for is shown after it was closed.
+	kept = 10 * time.Minute
+	// doubt is how long an open run is waited for until the ledgers are looked at once more:
+	// the result of an end may not have been written.
+	doubt = 15 * time.Second
+)
+
+// Answer makes the leader see to requests, and to the runs that were asked for.
+func (l *Leader) Answer() {
+	l.mu.Lock()
+	l.asked = true
+	l.mu.Unlock()
+	l.work.Poke()
+}
+
+// An answering is one look at requests and runs.
+type answering struct {
+	l     *Leader
+	facts Facts
+	plan  *sharding.Plan // what the ledgers said just before; nil: they were not read
+	now   time.Time
+	s     snapshot
+
+	counter  registry.Node
+	last     int64
+	requests []registry.Node
+	runs     []registry.Node
+	wake     time.Duration // when to look again, 0 for never
+}
+
+// answer accepts requests, and closes the runs of which every item has its outcome. Nobody
+// asks: it costs nothing.
+func (l *Leader) answer(ctx context.Context, plan *sharding.Plan) error {
+	l.mu.Lock()
+	l.asked = false
+	l.mu.Unlock()
+	f := l.cfg.Facts()
+	if !f.Asked {
+		l.follow(nil)
+		return nil
+	}
+	a := &answering{l: l, facts: f, plan: plan, now: l.cfg.Now()}
+	err := a.do(ctx)
+	if err != nil {
+		l.mu.Lock()
+		l.asked = true
+		l.mu.Unlock()
+		return err
+	}
+	l.ring(a.wake)
+	return nil
+}
+
+func (a *answering) do(ctx context.Context) error {
+	if err := a.read(ctx); err != nil {
+		return err
+	}
+	if len(a.requests) > 0 && a.plan == nil {
+		a.l.Look() // what runs is to be known first
+		return nil
+	}
+	for _, n := range a.requests {
+		if err := a.accept(ctx, n); err != nil {
+			return err
+		}
+	}
+	open := map[int64]bool{}
+	for _, n := range a.runs {
+		r, err := layout.UnmarshalRun(n.Value)
+		if err != nil {
+			a.l.foreign(n.Path, "runs", err)
+			continue
+		}
+		if r.Closed.IsZero() {
+			if err = a.run(ctx, n, &r); err != nil {
+				return err
+			}
+		}
+		if r.Closed.IsZero() {
+			open[r.Number] = true
+			a.again(doubt)
+			continue
+		}
+		if left := a.l.keep(r.Number); left > 0 {
+			a.again(left)
+		} else if err := a.forget(ctx, n, r.Number); err != nil {
+			return err
+		}
+	}
+	a.l.follow(open)
+	return nil
+}
+
+// again asks for another look after a while.
+func (a *answering) again(after time.Duration) {
+	if a.wake == 0 || after < a.wake {
+		a.wake = max(after, time.Millisecond)
+	}
+}
+
+// read reads what was asked for.
+func (a *answering) read(ctx context.Context) error {
+	l, job := a.l, a.l.cfg.Job
+	names, err := l.cfg.Session.Children(ctx, job.InForce())
+	if err != nil {
+		return fmt.Errorf("core: requests: %w", err)
+	}
+	paths := []string{job.Term(), job.Base(), job.Runs()}
+	for _, name := range names {
+		if id, is := layout.RequestID(name); is {
+			paths = append(paths, job.Request(id))
+		} else if n, is := layout.RunNumber(name); is {
+			paths, a.last = append(paths, job.Run(n)), max(a.last, n)
+		}
+	}
+	nodes, err := l.cfg.Session.Get(ctx, paths...)
+	if err != nil {
+		return fmt.Errorf("core: requests: %w", err)
+	}
+	a.s.term, a.s.base, a.counter = nodes[0], nodes[1], nodes[2]
+	a.s.Base = l.readBase(a.s.base)
+	if !a.s.term.Owned || layout.UnmarshalTerm(a.s.term.Value).Leader != l.cfg.ID {
+		return errNotLeader
+	}
+	a.last = max(a.last, layout.UnmarshalCounter(a.counter.Value))
+	if a.plan != nil {
+		a.last = max(a.last, a.plan.Asked())
+	}
+	for _, n := range nodes[3:] {
+		name := n.Path[len(job.InForce())+1:]
+		if _, is := layout.RequestID(name); !n.Exists() {
+			continue
+		} else if is {
+			a.requests = append(a.requests, n)
+		} else {
+			a.runs = append(a.runs, n)
+		}
+	}
+	slices.SortStableFunc(a.requests, func(x, y registry.Node) int { return int(x.Created - y.Created) }) // as they came
+	return nil
+}
+
+// commit commits ops under the term.
+func (a *answering) commit(ctx context.Context, ops ...registry.Op) error {
+	err := a.l.commit(ctx, a.s, ops)
+	if err == nil {
+		a.s.term.Version++
+	}
+	return err
+}
+
+// accept accepts a request, or answers it otherwise, or leaves it until it can be accepted.
+func (a *answering) accept(ctx context.Context, n registry.Node) error {
+	id, _ := layout.RequestID(n.Path[len(a.l.cfg.Job.InForce())+1:])
+	if a.answered(id) { // made twice, since the answer of who made it was lost
+		return a.commit(ctx, registry.Delete(n.Path, n.Version))
+	}
+	req, err := layout.UnmarshalRequest(n.Value)
+	r := layout.Run{Number: a.last + 1, Request: id, Parameter: req.Parameter, By: req.By}
+	r.At = a.now.Truncate(time.Millisecond).Add(1 + time.Duration(r.Number%999_999)) // no fire is there
+	expired := !req.Expires.IsZero() && !a.now.Before(req.Expires)
+	base := a.s.Base
+	switch {
+	case err != nil:
+		r.Problem = "the request cannot be read: " + err.Error()
+	case expired:
+		r.Problem = request.Expired
+	case !a.facts.Monitor:
+		r.Problem = "the job is not monitored (monitorExecution): what runs is not recorded, and a request would run twice"
+	case a.facts.Disabled:
+		r.Problem = "the job is disabled"
+	case base == nil || !base.Assigned || base.To != a.facts.Total:
+		if !req.Expires.IsZero() {
+			a.again(req.Expires.Sub(a.now))
+		}
+		return nil // the items are being assigned: whoever ends that asks again
+	default:
+		r.Epoch, r.Total = base.Epoch, base.To
+		if err := a.choose(ctx, &r, req); err != nil {
+			return err
+		}
+	}
+	if r.Problem != "" {
+		r.Closed = a.now
+	}
+	job := a.l.cfg.Job
+	count := registry.Create(job.Runs(), layout.MarshalCounter(r.Number))
+	if a.counter.Exists() {
+		count = registry.Set(job.Runs(), count.Value, a.counter.Version)
+	}
+	err = a.commit(ctx, registry.Delete(n.Path, n.Version), count,
+		registry.Create(job.RunResults(r.Number), nil), registry.Create(job.Run(r.Number), layout.MarshalRun(r)))
+	if err != nil {
+		return err
+	}
+	failpoint.Hit(failpoint.AfterAccept)
+	if a.last++; a.counter.Exists() {
+		a.counter.Version++
+	} else {
+		a.counter = registry.Node{Path: job.Runs(), Created: 1}
+	}
+	a.runs = append(a.runs, registry.Node{Path: job.Run(r.Number), Created: 1, Value: layout.MarshalRun(r)})
+	return nil
+}
+
+// answered reports whether a run was made of a request.
+func (a *answering) answered(id string) bool {
+	return slices.ContainsFunc(a.runs, func(n registry.Node) bool {
+		r, err := layout.UnmarshalRun(n.Value)
+		return err == nil && r.Request == id
+	})
+}
+
+// choose says which items run, and answers for the others.
+func (a *answering) choose(ctx context.Context, r *layout.Run, req layout.Request) error {
+	if req.Items == "" {
+		req.Items = ledger.FormatRange(all(r.Total))
+	}
+	items, err := ledger.ParseRange(req.Items, r.Total)
+	if err != nil || len(items) == 0 {
+		r.Problem = fmt.Sprintf("items: not ranges of the %d items", r.Total)
+		return nil
+	}
+	r.Items = ledger.FormatRange(items)
+	off := make([]string, len(items))
+	for i, n := range items {
+		off[i] = a.l.cfg.Job.Disabled(n)
+	}
+	nodes, err := a.l.cfg.Session.Get(ctx, off...)
+	if err != nil {
+		return fmt.Errorf("core: requests: %w", err)
+	}
+	no := map[request.Outcome][]int{}
+	for i, n := range items {
+		rec, _ := a.plan.Record(r.Epoch, n)
+		switch {
+		case nodes[i].Exists():
+			no[request.Disabled] = append(no[request.Disabled], n)
+		case req.Refuse && (rec.Running() || rec.Redo.Owed()):
+			no[request.Busy] = append(no[request.Busy], n)
+		}
+	}
+	r.Answers = answers(r.Answers, no)
+	if len(no[request.Disabled])+len(no[request.Busy]) == len(items) {
+		r.Closed = a.now
+	}
+	return nil
+}
+
+func all(total int) []int {
+	items := make([]int, total)
+	for n := range items {
+		items[n] = n
+	}
+	return items
+}
+
+// answers adds what became of items.
+func answers(to []layout.Answer, what map[request.Outcome][]int) []layout.Answer {
+	for _, word := range slices.Sorted(maps.Keys(what)) {
+		to = append(to, layout.Answer{Items: ledger.FormatRange(what[word]), Outcome: string(word)})
+	}
+	return to
+}
+
+// run closes a run of which every item has its outcome.
+func (a *answering) run(ctx context.Context, n registry.Node, r *layout.Run) error {
+	pending, err := a.pending(ctx, r)
+	if err != nil {
+		return err
+	}
+	if len(pending) > 0 && !a.facts.Monitor && r.Sealed == "" {
+		return a.seal(ctx, n, r, request.Unmonitored)
+	}
+	no := map[request.Outcome][]int{}
+	for item := range pending {
+		if word := a.verdict(r, item); word != "" {
+			no[word] = append(no[word], item)
+			delete(pending, item)
+		}
+	}
+	if len(pending) > 0 {
+		return nil
+	}
+	for _, items := range no {
+		slices.Sort(items)
+	}
+	closed := *r
+	closed.Closed = a.now
+	closed.Answers = answers(slices.Clone(r.Answers), no)
+	if err := a.commit(ctx, registry.Set(n.Path, layout.MarshalRun(closed), n.Version)); err != nil {
+		return err
+	}
+	*r = closed
+	return nil
+}
+
+// seal has nothing more begin of a run. What has not begun then, by ledgers that are read
+// afterwards, never will.
+func (a *answering) seal(ctx context.Context, n registry.Node, r *layout.Run, why request.Outcome) error {
+	sealed := *r
+	sealed.Sealed = string(why)
+	if err := a.commit(ctx, registry.Set(n.Path, layout.MarshalRun(sealed), n.Version)); err != nil {
+		return err
+	}
+	*r = sealed
+	a.l.Look()
+	return nil
+}
+
+// verdict is what became of an item of which no result came; "" while one may come. The
+// ledgers were read before the results: an end sets both.
+func (a *answering) verdict(r *layout.Run, item int) request.Outcome {
+	if a.plan == nil || a.s.Base == nil {
+		return ""
+	}
+	rec, stands := a.plan.Record(r.Epoch, item)
+	switch {
+	case stands && rec.Request == r.Number && (rec.Running() || rec.Redo.Owed()):
+		return ""
+	case stands && rec.Asked >= r.Number:
+		return request.Crashed
+	case a.s.Base.Epoch > r.Epoch:
+		return request.Superseded
+	case r.Sealed != "" && stands:
+		return request.Outcome(r.Sealed)
+	}
+	return ""
+}
+
+// pending are the items of a run without an outcome.
+func (a *answering) pending(ctx context.Context, r *layout.Run) (map[int]bool, error) {
+	items, err := ledger.ParseRange(r.Items, r.Total)
+	if err != nil {
+		return nil, nil // somebody else wrote it: it is closed
+	}
+	pending := make(map[int]bool, len(items))
+	for _, n := range items {
+		pending[n] = true
+	}
+	job := a.l.cfg.Job
+	names, err := a.l.cfg.Session.Children(ctx, job.RunResults(r.Number))
+	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+		return nil, fmt.Errorf("core: results: %w", err)
+	}
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = job.RunResult(r.Number, name)
+	}
+	nodes, err := a.l.cfg.Session.Get(ctx, paths...)
+	if err != nil {
+		return nil, fmt.Errorf("core: results: %w", err)
+	}
+	told := slices.Clone(r.Answers)
+	for _, n := range nodes {
+		if results, err := layout.UnmarshalResults(n.Value); err == nil {
+			told = append(told, results.Results...)
+		}
+	}
+	for _, x := range told {
+		of, _ := ledger.ParseRange(x.Items, r.Total)
+		for _, item := range of {
+			delete(pending, item)
+		}
+	}
+	return pending, nil
+}
+
+// keep is how long a closed run is still shown: it counts from when this leader first saw it
+// closed, since the clocks of leaders differ.
+func (l *Leader) keep(number int64) time.Duration {
+	since, seen := l.closed[number]
+	if !seen {
+		since = time.Now()
+		l.closed[number] = since
+	}
+	return kept - time.Since(since)
+}
+
+// forget deletes a run, with its results.
+func (a *answering) forget(ctx context.Context, n registry.Node, number int64) error {
+	job := a.l.cfg.Job
+	names, err := a.l.cfg.Session.Children(ctx, job.RunResults(number))
+	gone := errors.Is(err, registry.ErrNotFound)
+	if err != nil && !gone {
+		return fmt.Errorf("core: results: %w", err)
+	}
+	var ops []registry.Op
+	for _, name := range names {
+		ops = append(ops, registry.Delete(job.RunResult(number, name), registry.AnyVersion))
+	}
+	if !gone {
+		ops = append(ops, registry.Delete(job.RunResults(number), registry.AnyVersion))
+	}
+	ops = append(ops, registry.Delete(n.Path, registry.AnyVersion))
+	for room := a.l.cfg.Session.Limits().MaxOps - guardOps; len(ops) > 0; {
+		some := ops[:min(room, len(ops))]
+		ops = ops[len(some):]
+		if err := a.commit(ctx, some...); err != nil {
+			return err
+		}
+	}
+	delete(a.l.closed, number)
+	return nil
+}
+
+// follow watches the results of the runs that are open, and of no others.
+func (l *Leader) follow(open map[int64]bool) {
+	var add, remove []int64
+	l.mu.Lock()
+	for n := range open {
+		if !l.results[n] {
+			add = append(add, n)
+		}
+	}
+	for n := range l.results {
+		if !open[n] {
+			remove = append(remove, n)
+		}
+	}
+	l.results = open
+	l.mu.Unlock()
+	slices.Sort(add)
+	slices.Sort(remove)
+	for _, n := range remove {
+		l.cfg.Unwatch(l.cfg.Job.RunResults(n), registry.Children)
+	}
+	for _, n := range add {
+		l.cfg.Watch(l.cfg.Job.RunResults(n), registry.Children, func(e registry.Event) {
+			if !e.Synced {
+				l.Answer()
+			}
+		})
+	}
+}
+
+// ring has what was asked for looked at again after a while; 0 is never.
+func (l *Leader) ring(after time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bell != nil {
+		l.bell.Stop()
+		l.bell = nil
+	}
+	if after > 0 && l.cfg.Context.Err() == nil {
+		l.bell = time.AfterFunc(after, l.Look)
+	}
+}

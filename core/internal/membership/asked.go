@@ -1,0 +1,108 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/elasticron/elasticron/core/internal/firing"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// onAsked follows requests, which the leader answers, and runs that were asked for. It
+// reports false for a node of another kind. The caller holds mu.
+func (m *Member) onAsked(n registry.Node) (then func(), is bool) {
+	name := path.Base(n.Path)
+	_, isRequest := layout.RequestID(name)
+	_, isRun := layout.RunNumber(name)
+	if !isRequest && !isRun {
+		return nil, false
+	}
+	if n.Exists() {
+		m.asks[name] = true
+	} else {
+		delete(m.asks, name)
+	}
+	if isRequest {
+		return m.answer, true
+	}
+	return func() {
+		m.runs.Poke()
+		m.answer()
+	}, true
+}
+
+// answer has the leader see to requests and to what was asked for.
+func (m *Member) answer() {
+	m.mu.Lock()
+	l := m.leader
+	m.mu.Unlock()
+	if l != nil {
+		l.Answer()
+	}
+}
+
+// readRuns reads which runs are open: all at once, since an item begins them in their order,
+// and its record is about all up to a number. It runs on its own task.
+func (m *Member) readRuns() {
+	ctx := m.cfg.Session.Context
+	m.mu.Lock()
+	f := m.firing
+	m.mu.Unlock()
+	if f == nil || ctx.Err() != nil {
+		return // open asks for it again
+	}
+	known, open, err := m.listRuns(ctx)
+	switch {
+	case err == nil:
+		f.SetAsked(open, known)
+	case ctx.Err() != nil || errors.Is(err, registry.ErrSessionLost):
+	default:
+		m.hindered(err)
+		m.pokeLater(m.runs)
+	}
+}
+
+// listRuns returns the open runs, and up to which number every other one is closed: the
+// counter is read first, and each run up to it was made before.
+func (m *Member) listRuns(ctx context.Context) (known int64, open []firing.Asked, err error) {
+	job := m.cfg.Job
+	nodes, err := m.cfg.Session.Get(ctx, job.Runs())
+	if err != nil {
+		return 0, nil, fmt.Errorf("core: runs: %w", err)
+	}
+	known = layout.UnmarshalCounter(nodes[0].Value)
+	names, err := m.cfg.Session.Children(ctx, job.InForce())
+	if err != nil {
+		return 0, nil, fmt.Errorf("core: runs: %w", err)
+	}
+	var numbers []int64
+	for _, name := range names {
+		if n, is := layout.RunNumber(name); is {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	paths := make([]string, len(numbers))
+	for i, n := range numbers {
+		paths[i] = job.Run(n)
+	}
+	if nodes, err = m.cfg.Session.Get(ctx, paths...); err != nil {
+		return 0, nil, fmt.Errorf("core: runs: %w", err)
+	}
+	for i, n := range nodes {
+		r, err := layout.UnmarshalRun(n.Value)
+		switch {
+		case !n.Exists():
+		case err != nil || r.Number != numbers[i]:
+			m.warn("foreign value in "+n.Path, err)
+		case r.Closed.IsZero():
+			open = append(open, firing.Asked{Run: r, Node: n})
+		}
+		known = max(known, numbers[i])
+	}
+	return known, open, nil
+}

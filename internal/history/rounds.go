@@ -77,7 +77,7 @@ func (c *checker) judgeEnded(j *job, call *Record) {
 		return // it was told late
 	}
 	for _, n := range j.runs {
-		if n.Due > nanos(call.Due) || n.returned <= call.At || c.lifeOver(n.entered) <= max(call.At, n.entered.At) {
+		if n.entered.Request != 0 || n.Due > nanos(call.Due) || n.returned <= call.At || c.lifeOver(n.entered) <= max(call.At, n.entered.At) {
 			continue
 		}
 		if n.entered.At <= call.At {
@@ -95,7 +95,7 @@ func (c *checker) judgeHeard(j *job, calls []*Record) {
 	for _, r := range j.quiet {
 		until = min(until, r.At)
 	}
-	runs := slices.Clone(j.runs)
+	runs := slices.DeleteFunc(slices.Clone(j.runs), func(n *run) bool { return n.entered.Request != 0 })
 	slices.SortStableFunc(runs, func(a, b *run) int { return int(min(1, max(-1, a.Due-b.Due))) })
 	var ended time.Duration // of all runs so far
 	for i, n := range runs {

@@ -170,7 +170,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 		b.undo = append(b.undo, former{e.Item(), rec})
 		r.led.Set(e.Item(), after)
 		leaves = leaves || (rec.Leaving && e.Step().over())
-		if e.Step().begins() && after.Run.After(begun) {
+		if e.Step().begins() && after.Request == 0 && after.Run.After(begun) {
 			begun = after.Run
 		}
 		for b.ops = r.show.add(b.ops, e, r.cfg, r.place.ID); len(b.owner) < len(b.ops); {

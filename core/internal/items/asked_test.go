@@ -63,7 +63,7 @@ func TestEveryEventInEveryStateOfARunThatWasAskedFor(t *testing.T) {
 			"taken": " → stray",
 		},
 		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "leaving": "Drop → queued",
-			"taken": "Drop → stray", "Stop": "Drop → queued"},
+			"taken": "Drop → stray", "Stop": "Drop → queued", "Foreign": "Drop → queued"},
 		running: {"Returned": "End → ending", "taken": " → stray"},
 		ending:  {"Committed": " → idle", "taken": " → stray"},
 	})

@@ -30,11 +30,14 @@ func (l *Ledger) Rounds() Rounds {
 	r := Rounds{Seq: l.Seq, Started: Always, Completed: Always}
 	for it := range l.groups {
 		r.Completed = earlier(r.Completed, it.Through)
-		switch {
-		case it.Running():
-			r.Completed = earlier(r.Completed, it.Run.Add(-1))
-		case !it.Redo.Owed():
+		if !it.Running() && !it.Redo.Owed() {
 			r.Started = earlier(r.Started, it.Through)
+		}
+		if it.Request != 0 {
+			continue // what somebody asked for belongs to no round
+		}
+		if it.Running() {
+			r.Completed = earlier(r.Completed, it.Run.Add(-1))
 		}
 		if it.Redo.Owed() {
 			r.Completed = earlier(r.Completed, it.Redo.Due.Add(-1))

@@ -219,6 +219,29 @@ func TestRunsAreForgotten(t *testing.T) {
 	})
 }
 
+// A job without a schedule runs when somebody asks, and that it never fires is no news.
+func TestAOneOffJobRunsOnRequestAlone(t *testing.T) {
+	onEach(t, func(b *bed) {
+		cfg := hourly
+		cfg.Cron = "@requests"
+		a := b.start("a", "127.0.0.1", cfg)
+		b.until("it has all", func() bool { return spread(map[*instance]int{a: 4}) })
+		for n := range 3 {
+			require.NoError(b, b.trigger(request.Request{}).Err())
+			require.Len(b, a.ranOf(int64(n+1)), 4)
+		}
+		require.Equal(b, 12, a.count())
+		_, warned := told(a, func(event.Warning) bool { return true })
+		require.False(b, warned)
+		job, err := b.Job(b.Context(), "hello")
+		require.NoError(b, err)
+		require.Equal(b, admin.JobOK, job.State)
+		require.True(b, job.Next.IsZero())
+		cfg.Monitor = core.MonitorOff
+		require.ErrorContains(b, cfg.Validate(), "@requests needs it")
+	})
+}
+
 // What has not begun when monitoring is switched off never will: nothing would be recorded.
 func TestMonitoringSwitchedOffEndsWhatHasNotBegun(t *testing.T) {
 	inBubble(t, func(b *bed) {

@@ -28,7 +28,7 @@ var fields = []jobKey{
 			"A program of Go needs none."}},
 	{"cron", "Cron", text(func(c *core.JobConfig) *string { return &c.Cron }), about{
 		aText, "none: it must be given", "When the job fires: Quartz's six or seven fields, seconds first (`0/5 * * * * ?`), " +
-			"`@every 90s` (fixed rate), `@delay 90s` (fixed delay after the end of an item's run), `@hourly`, `@daily` and so on. " +
+			"`@every 90s` (fixed rate), `@delay 90s` (fixed delay after the end of an item's run), `@hourly`, `@daily` and so on; `@requests` never: the job runs when somebody asks. " +
 			"One that begins with `*` or `@` stands in quotes."}},
 	{"timeZone", "TimeZone", text(func(c *core.JobConfig) *string { return &c.TimeZone }), about{
 		aText, "the zone of the process that writes the configuration to the registry first", "The zone in which `cron` is read: an IANA name, `UTC` or `GMT+8`."}},

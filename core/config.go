@@ -30,8 +30,8 @@ type JobConfig struct {
 	Class string
 	// Cron says when the job fires: Quartz's six or seven fields ("0/5 * * * * ?"),
 	// "@every 90s" (fixed rate, at multiples since the Unix epoch), "@delay 90s"
-	// (fixed delay after the end of an item's run) or @hourly, @daily and so on. It
-	// has no default.
+	// (fixed delay after the end of an item's run) or @hourly, @daily and so on; "@requests"
+	// never, so that the job runs only when somebody asks (admin.Trigger). It has no default.
 	Cron string
 	// TimeZone is the zone in which Cron is read: an IANA name, "UTC" or "GMT+8". "" is
 	// the zone of the process that writes the configuration first; those in other zones
@@ -191,6 +191,12 @@ func (c JobConfig) willFire(set settings.Settings, o options) error {
 	now := time.Now
 	if o.now != nil {
 		now = o.now
+	}
+	if set.Schedule.OnRequest() {
+		if c.Monitor == MonitorOff {
+			return &ConfigError{Job: c.Name, Field: "Monitor", Problem: "is off, and @requests needs it: requests run once by the record alone"}
+		}
+		return nil
 	}
 	if _, ok := set.Schedule.Next(now()); ok {
 		return nil

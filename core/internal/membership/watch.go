@@ -227,17 +227,18 @@ func (m *Member) refire() {
 	f := m.firing
 	m.mu.Unlock()
 	if f != nil {
-		if st := f.State(); st.Never && !m.delayed() {
+		if st := f.State(); st.Never && !m.silent() {
 			m.warn("the schedule never fires again", nil)
 		}
 	}
 	m.look()
 }
 
-func (m *Member) delayed() bool {
+// silent reports whether it is no news that the schedule has no next fire.
+func (m *Member) silent() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.rule.delayed
+	return m.rule.delayed || m.rule.onRequest
 }
 
 // A timing is what a schedule in force means to the items.
@@ -245,7 +246,9 @@ type timing struct {
 	line    misfire.Line
 	delayed bool
 	delay   time.Duration
-	floor   time.Time
+	// onRequest: it has no fires.
+	onRequest bool
+	floor     time.Time
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -260,7 +263,7 @@ func timingOf(s layout.Schedule) (timing, error) {
 	if err != nil {
 		return timing{}, err
 	}
-	t := timing{line: misfire.Line{Since: s.Since, Now: now}}
+	t := timing{line: misfire.Line{Since: s.Since, Now: now}, onRequest: now.OnRequest()}
 	t.delay, t.delayed = now.Delay()
 	before, err := lineOf(s.Before)
 	if before.Now != nil {

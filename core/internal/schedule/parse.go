@@ -20,7 +20,7 @@ var descriptors = map[string]string{
 	"@hourly":   "0 0 * * * ?",
 }
 
-const descriptorFix = "write @every 90s, @delay 90s, @yearly, @monthly, @weekly, @daily or @hourly"
+const descriptorFix = "write @every 90s, @delay 90s, @yearly, @monthly, @weekly, @daily, @hourly or @requests"
 
 func parsePlan(text string, gap Gap, overlap Overlap) (plan, error) {
 	if err := checkText(text); err != nil {
@@ -63,6 +63,11 @@ func parseDescriptor(words []string, gap Gap, overlap Overlap) (plan, error) {
 	case "@delay":
 		d, err := parseDuration(word, rest)
 		return delay(d), err
+	case "@requests":
+		if rest != "" {
+			return nil, faultf(cronField, descriptorFix, "nothing may follow %s", word)
+		}
+		return onRequest{}, nil
 	}
 	expanded, known := descriptors[word]
 	switch {

@@ -20,7 +20,7 @@ func TestParseErrors(t *testing.T) {
 		count = "Quartz has 6, seconds first, or 7 with the year; "
 		oneQ  = "cron: day of week: one of day of month and day of week must be ?; "
 		units = "write for example 500ms, 90s, 5m or 1h30m"
-		named = "write @every 90s, @delay 90s, @yearly, @monthly, @weekly, @daily or @hourly"
+		named = "write @every 90s, @delay 90s, @yearly, @monthly, @weekly, @daily, @hourly or @requests"
 		zones = `write an IANA name such as Asia/Shanghai or Europe/Berlin, an offset such as GMT+8 or GMT-03:30, or UTC` +
 			` (a machine without a zone database needs import _ "time/tzdata")`
 		offset = "write GMT+8, GMT-03:30 or GMT+0530, up to 23:59, or an IANA name such as Asia/Shanghai"

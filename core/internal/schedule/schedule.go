@@ -32,7 +32,7 @@ const (
 type Config struct {
 	// Expr is a Quartz cron expression of 6 or 7 fields, a descriptor
 	// (@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly),
-	// "@every 90s" (fixed rate) or "@delay 90s" (fixed delay).
+	// "@every 90s" (fixed rate), "@delay 90s" (fixed delay) or "@requests" (no fire at all).
 	Expr string
 	// Zone is an IANA name, "UTC", or an offset in Java's form: "GMT+8",
 	// "GMT-03:30". Empty means time.Local.
@@ -129,6 +129,17 @@ func (s *Schedule) String() string { return s.text }
 
 // Location returns the zone in which the expression is read; never nil.
 func (s *Schedule) Location() *time.Location { return s.zone.loc }
+
+// OnRequest reports whether the schedule has no fires: the job runs when somebody asks.
+func (s *Schedule) OnRequest() bool {
+	_, ok := s.plan.(onRequest)
+	return ok
+}
+
+// onRequest is the plan without fires.
+type onRequest struct{}
+
+func (onRequest) next(*zone, time.Time) (time.Time, bool) { return time.Time{}, false }
 
 // ReadsClock reports whether the schedule depends on the zone: rates and delays do not.
 func (s *Schedule) ReadsClock() bool {

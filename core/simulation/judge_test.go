@@ -251,11 +251,15 @@ func (w *world) basedAhead(job string) bool {
 	})
 }
 
-// heardAhead reports whether anybody was called for a round of a job by a clock that was far
-// ahead: the claim is set back later.
+// heardAhead reports whether anything of a job was decided by a clock that was far ahead: the
+// records, and the claims, are set back later, and what was over begins again.
 func (w *world) heardAhead(v history.Violation) bool {
 	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
-		return r.Kind == history.Called && r.Job == v.Key.Job && r.Due.After(w.wall(r.At).Add(ledger.Believable))
+		switch r.Kind {
+		case history.Called, history.Entered, history.Skipped, history.Folded:
+			return r.Job == v.Key.Job && r.Due.After(w.wall(r.At).Add(ledger.Believable))
+		}
+		return false
 	})
 }
 

@@ -34,6 +34,8 @@
 //   - A crash leaves nothing behind that blocks a later fire.
 //   - A registry outage loses no configuration and no job: everything resumes by
 //     itself.
+//   - WithRoundListeners has one instance called after all items of a fire have ended,
+//     wherever they ran.
 //   - A fire is two commits and no read for each instance while its items fit one
 //     commit. With MonitorOff it is none, and the first three guarantees are void.
 //   - An idle job has no goroutine and makes no request; the leader reconciles

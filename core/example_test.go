@@ -71,3 +71,33 @@ func ExampleScheduler() {
 	// 6 items
 	// <nil>
 }
+
+// One instance is told when all items of a fire have ended, in the whole cluster.
+func ExampleWithRoundListeners() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	reg, err := registry.Open(ctx, "memory://example/rounds")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer reg.Close()
+	var once sync.Once
+	listeners := core.RoundListeners{
+		AfterAll: func(_ context.Context, r core.Round) error {
+			once.Do(func() {
+				fmt.Printf("%s: all items have ended, attempt %d\n", r.Job, r.Attempt)
+				stop()
+			})
+			return nil
+		},
+		Again: true, // if this instance dies meanwhile another one may be called
+	}
+	work := core.JobFunc(func(context.Context, core.Shard) error { return nil })
+	err = core.Run(ctx, reg, work, core.JobConfig{Name: "hello", Cron: "@every 50ms", Shards: 3},
+		core.WithRoundListeners("hello", listeners))
+	fmt.Println(err)
+	// Output:
+	// hello: all items have ended, attempt 1
+	// <nil>
+}

@@ -137,14 +137,14 @@ func (j *job) hear(ctx context.Context, r membership.Round) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Timeout, fmt.Errorf("the listener took longer than %v: %w", l.Timeout, context.DeadlineExceeded))
 	returned := make(chan error, 1)
 	j.listening.joined.Go(func() {
-		defer j.scheduler.bump()
-		defer j.listening.release(r.Phase)
 		defer cancel()
 		err := ErrGoexit
 		defer func() {
 			if v := recover(); v != nil {
 				err = &PanicError{Value: v, Stack: debug.Stack()}
 			}
+			j.listening.release(r.Phase) // before anybody is called for the next round
+			j.scheduler.bump()
 			returned <- err
 		}()
 		err = call(ctx, Round{Job: j.local.Name, Due: r.Due, Merged: r.Merged, Attempt: r.Attempt, Instance: r.Instance})

@@ -147,6 +147,9 @@ var excuses = []struct {
 		return strings.Contains(v.Text, "entered, and told as skipped") && w.skipUnrecorded(v.Key)
 	}},
 
+	{"rounds: the run was not recorded", history.Rounds, func(w *world, v history.Violation) bool {
+		return strings.Contains(v.Text, "it runs, and") && w.ranUnrecorded(v.Key)
+	}},
 	{"rounds: a clock a year ahead decided", history.Rounds, (*world).heardAhead},
 
 	{"changed total: what is owed of it runs first", history.Changed, (*world).draining},
@@ -252,11 +255,33 @@ func (w *world) basedAhead(job string) bool {
 	})
 }
 
-// heardAhead reports whether anybody was called for a round of a job by a clock that was far
-// ahead: the claim is set back later.
+// ranUnrecorded reports whether a fire was entered while nothing was recorded, or before all had
+// heard that it is again: its owner records it as soon as it can.
+func (w *world) ranUnrecorded(k history.Key) bool {
+	off, until := false, time.Duration(0)
+	for _, r := range w.log.records {
+		switch {
+		case r.Job != k.Job:
+		case r.Kind == history.Configured && r.Config.Unmonitored:
+			off, until = true, 1<<62
+		case r.Kind == history.Configured && off:
+			off, until = false, r.At+w.settling()
+		case r.Kind == history.Entered && keyOf(r) == k && r.At <= until:
+			return true
+		}
+	}
+	return false
+}
+
+// heardAhead reports whether anything of a job was decided by a clock that was far ahead: the
+// records, and the claims, are set back later, and what was over begins again.
 func (w *world) heardAhead(v history.Violation) bool {
 	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
-		return r.Kind == history.Called && r.Job == v.Key.Job && r.Due.After(w.wall(r.At).Add(ledger.Believable))
+		switch r.Kind {
+		case history.Called, history.Entered, history.Skipped, history.Folded:
+			return r.Job == v.Key.Job && r.Due.After(w.wall(r.At).Add(ledger.Believable))
+		}
+		return false
 	})
 }
 

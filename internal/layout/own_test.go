@@ -80,6 +80,16 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 		}
 		o, err := UnmarshalOffset(MarshalOffset(offset))
 		check(t, offset, o, err)
+		var claim Claim
+		for p := range Phases {
+			*claim.Of(p) = Cursor{
+				Due: ownInstants.Draw(t, "due"), Since: ownInstants.Draw(t, "claimed before"), At: ownInstants.Draw(t, "claimed at"),
+				Caller: words.Draw(t, "caller"), Attempt: rapid.IntRange(1, 2).Draw(t, "attempt"), Again: rapid.Bool().Draw(t, "again"),
+				Done: rapid.Bool().Draw(t, "done"), Lost: rapid.Bool().Draw(t, "lost"), Failed: rapid.Bool().Draw(t, "failed"),
+			}
+		}
+		c, err := UnmarshalClaim(MarshalClaim(claim))
+		check(t, claim, c, err)
 		notice := Notice{words.Draw(t, "stamp"), rapid.Bool().Draw(t, "still")}
 		check(t, notice, UnmarshalNotice(MarshalNotice(notice)), nil)
 		term := Term{words.Draw(t, "leader"), rapid.IntRange(0, 1<<40).Draw(t, "commits")}

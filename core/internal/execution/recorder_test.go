@@ -221,3 +221,58 @@ func TestStillness(t *testing.T) {
 		require.Len(t, b.take().steps(), 1)
 	})
 }
+
+// Where somebody listens to rounds each begin says so, and each commit that brings the items
+// further, in the commits that are made anyway; elsewhere there is no node.
+func TestWhatIsToldOfRounds(t *testing.T) {
+	onBed(t, 2, func(b *bed) {
+		told := func() ledger.Rounds {
+			synctest.Wait()
+			r, err := ledger.DecodeRounds(b.node(roundsPath).Value)
+			require.NoError(t, err)
+			require.Equal(t, b.ledger().Seq, r.Seq)
+			r.Seq = 0
+			return r
+		}
+		b.submit(begin, due(1), 0, 1)
+		synctest.Wait()
+		b.submit(end, due(1), 0, 1)
+		synctest.Wait()
+		require.False(t, b.node(roundsPath).Exists(), "nobody listens")
+		b.rec.Listen(true)
+		b.rec.Listen(true)
+		b.requireRequests(2, 0)
+		b.submit(begin, due(2), 0)
+		require.Equal(t, ledger.Rounds{Started: due(1), Completed: due(1), Begun: due(2)}, told())
+		b.submit(begin, due(2), 1)
+		require.Equal(t, ledger.Rounds{Started: ledger.Always, Completed: due(2).Add(-1), Begun: due(2)}, told())
+		b.submit(end, due(2), 0)
+		b.pass(linger)
+		require.Equal(t, ledger.Rounds{Started: due(2), Completed: due(2).Add(-1)}, told())
+		b.submit(end, due(2), 1)
+		b.pass(linger)
+		require.Equal(t, ledger.Rounds{Started: due(2), Completed: due(2)}, told())
+		b.submit(account, due(3), 0)
+		synctest.Wait()
+		require.Less(t, toldAsItIs(t, b).Seq, b.ledger().Seq, "no item is further than all")
+		b.submit(account, due(3), 1)
+		require.Equal(t, ledger.Rounds{Started: due(3), Completed: due(3)}, told())
+		b.submit(begin, due(4), 0)
+		require.Equal(t, due(4), told().Begun)
+		b.submit(giveBack, due(4), 0)
+		synctest.Wait()
+		b.requireRequests(8+2, 2) // the first made the directory
+		b.rec.Listen(false)
+		seq := toldAsItIs(t, b).Seq
+		b.submit(account, due(5), 0, 1)
+		synctest.Wait()
+		require.Equal(t, seq, toldAsItIs(t, b).Seq, "nobody listens any more")
+	})
+}
+
+func toldAsItIs(t *testing.T, b *bed) ledger.Rounds {
+	t.Helper()
+	r, err := ledger.DecodeRounds(b.node(roundsPath).Value)
+	require.NoError(t, err)
+	return r
+}

@@ -259,7 +259,12 @@ func (l *Leader) claim(ctx context.Context) error {
 		l.warn("a claim of rounds was ahead of the clock and is set back; let the clocks of all instances agree", nil)
 	}
 	l.mu.Lock()
-	r.claim = next
+	if r.version == s.claim.Version && r.created == s.claim.Created { // else the watch has shown it already, or what followed
+		r.claim = next
+		if s.claim.Exists() {
+			r.version++
+		}
+	}
 	r.forget()
 	l.mu.Unlock()
 	for _, e := range tell {

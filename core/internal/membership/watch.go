@@ -164,6 +164,9 @@ func (m *Member) onLife(n registry.Node) func() {
 		life.Listens = m.lives[id].Listens // as far as it is known
 	}
 	m.lives[id] = life
+	if own := m.cfg.Listens; id == m.id.String() && m.stage >= stageRegistered && (err != nil || life.Listens != own) && own != (layout.Listens{}) {
+		return func() { m.gone(errLifeForged) } // nobody would call it any more
+	}
 	if life.Listens != (layout.Listens{}) {
 		return m.switched
 	}
@@ -171,6 +174,7 @@ func (m *Member) onLife(n registry.Node) func() {
 }
 
 var (
+	errLifeForged = errors.New("the value of the instance's life was written from outside")
 	errLifeGone   = errors.New("the instance's life was deleted from outside")
 	errNoticeGone = errors.New("the instance's notice was deleted from outside")
 )

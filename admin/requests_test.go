@@ -242,6 +242,29 @@ func TestAOneOffJobRunsOnRequestAlone(t *testing.T) {
 	})
 }
 
+// ElasticJob's own tools ask an instance to run its items by a node, those of version 2 by a
+// word in the instance's.
+func TestElasticJobsTriggersAreObeyed(t *testing.T) {
+	onEach(t, func(b *bed) {
+		a, c := b.start("a", "127.0.0.1", hourly), b.start("c", "127.0.0.2", hourly)
+		b.until("both share", func() bool { return spread(map[*instance]int{a: 2, c: 2}) })
+		b.put("/shop/hello/trigger/"+a.id(), "")
+		b.until("it runs", func() bool { return a.count() == 2 })
+		require.Equal(b, core.SourceRequest, a.ranOf(1)[0].Source)
+		b.until("the node is gone", func() bool { return !b.get("/shop/hello/trigger/" + a.id()).Exists() })
+		b.put("/shop/hello/trigger/"+a.id(), "") // once more, within the time for which runs are kept
+		b.until("it runs", func() bool { return a.count() == 4 })
+		was := string(b.get("/shop/hello/instances/" + c.id()).Value)
+		b.put("/shop/hello/instances/"+c.id(), "TRIGGER")
+		b.until("it runs", func() bool { return c.count() == 2 })
+		require.Equal(b, was, string(b.get("/shop/hello/instances/"+c.id()).Value))
+		require.Equal(b, 4, a.count())
+		b.put("/shop/hello/trigger/10.9.9.9@-@77", "")
+		require.NoError(b, b.trigger(request.Request{}).Err())
+		require.True(b, b.get("/shop/hello/trigger/10.9.9.9@-@77").Exists(), "it is another's")
+	})
+}
+
 // What has not begun when monitoring is switched off never will: nothing would be recorded.
 func TestMonitoringSwitchedOffEndsWhatHasNotBegun(t *testing.T) {
 	inBubble(t, func(b *bed) {

@@ -40,6 +40,7 @@ type answering struct {
 	now   time.Time
 	s     snapshot
 
+	pulled   []registry.Node
 	counter  registry.Node
 	last     int64
 	requests []registry.Node
@@ -54,11 +55,12 @@ func (l *Leader) answer(ctx context.Context, plan *sharding.Plan) error {
 	l.asked = false
 	l.mu.Unlock()
 	f := l.cfg.Facts()
-	if !f.Asked {
+	pulled := l.pulled(f)
+	if !f.Asked && len(pulled) == 0 {
 		l.follow(nil)
 		return nil
 	}
-	a := &answering{l: l, facts: f, plan: plan, now: l.cfg.Now()}
+	a := &answering{l: l, facts: f, plan: plan, now: l.cfg.Now(), pulled: pulled}
 	err := a.do(ctx)
 	if err != nil {
 		l.mu.Lock()
@@ -73,6 +75,14 @@ func (l *Leader) answer(ctx context.Context, plan *sharding.Plan) error {
 func (a *answering) do(ctx context.Context) error {
 	if err := a.read(ctx); err != nil {
 		return err
+	}
+	if len(a.pulled) > 0 && a.plan != nil {
+		if err := a.translate(ctx, a.pulled); err != nil {
+			return err
+		}
+		if err := a.read(ctx); err != nil {
+			return err
+		}
 	}
 	if len(a.requests) > 0 && a.plan == nil {
 		a.l.Look() // what runs is to be known first
@@ -136,6 +146,7 @@ func (a *answering) read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("core: requests: %w", err)
 	}
+	a.requests, a.runs = nil, nil
 	a.s.term, a.s.base, a.counter = nodes[0], nodes[1], nodes[2]
 	a.s.Base = l.readBase(a.s.base)
 	if !a.s.term.Owned || layout.UnmarshalTerm(a.s.term.Value).Leader != l.cfg.ID {
@@ -201,6 +212,9 @@ func (a *answering) accept(ctx context.Context, n registry.Node) error {
 	}
 	if r.Problem != "" {
 		r.Closed = a.now
+		if r.By == triggered { // nobody reads the answer
+			a.l.warn("what ElasticJob's trigger asks for does not run: "+r.Problem, nil)
+		}
 	}
 	job := a.l.cfg.Job
 	count := registry.Create(job.Runs(), layout.MarshalCounter(r.Number))

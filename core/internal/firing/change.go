@@ -98,17 +98,7 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 			rec.Through = later(rec.Through, time.Now(), true)
 		}
 	case items.GiveBack:
-		if !rec.Run.Equal(c.Due) {
-			break
-		}
-		switch rec.Run = (time.Time{}); {
-		case c.Redo:
-			rec.Redo.Due = c.Due // through has not moved
-		case c.Request != 0:
-			rec.Request, rec.Asked = 0, c.Asked
-		default:
-			rec.Through = c.Through
-		}
+		c.giveBack(rec)
 	case items.CutRedo:
 		if rec.Running() || !rec.Redo.Due.Equal(c.Due) || held(*rec, in, c.Due) {
 			return false
@@ -124,6 +114,21 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	}
 	rec.Told = items.Told(c.Skips)
 	return true
+}
+
+// giveBack undoes a begin.
+func (c *change) giveBack(rec *ledger.Item) {
+	if !rec.Run.Equal(c.Due) {
+		return
+	}
+	switch rec.Run = (time.Time{}); {
+	case c.Redo:
+		rec.Redo.Due = c.Due // through has not moved
+	case c.Request != 0:
+		rec.Request, rec.Asked = 0, c.Asked
+	default:
+		rec.Through = c.Through
+	}
 }
 
 // mayBegin reports whether the record lets the fire begin.

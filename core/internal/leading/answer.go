@@ -249,8 +249,8 @@ func (a *answering) choose(ctx context.Context, r *layout.Run, req layout.Reques
 	if req.Items == "" {
 		req.Items = ledger.FormatRange(all(r.Total))
 	}
-	items, err := ledger.ParseRange(req.Items, r.Total)
-	if err != nil || len(items) == 0 {
+	items := ranges(req.Items, r.Total)
+	if len(items) == 0 {
 		r.Problem = fmt.Sprintf("items: not ranges of the %d items", r.Total)
 		return nil
 	}
@@ -278,6 +278,15 @@ func (a *answering) choose(ctx context.Context, r *layout.Run, req layout.Reques
 		r.Closed = a.now
 	}
 	return nil
+}
+
+// ranges returns the items of a text; none where it has no ranges of them.
+func ranges(text string, total int) []int {
+	items, err := ledger.ParseRange(text, total)
+	if err != nil {
+		return nil
+	}
+	return items
 }
 
 func all(total int) []int {
@@ -363,10 +372,7 @@ func (a *answering) verdict(r *layout.Run, item int) request.Outcome {
 
 // pending are the items of a run without an outcome.
 func (a *answering) pending(ctx context.Context, r *layout.Run) (map[int]bool, error) {
-	items, err := ledger.ParseRange(r.Items, r.Total)
-	if err != nil {
-		return nil, nil // somebody else wrote it: it is closed
-	}
+	items := ranges(r.Items, r.Total) // none where somebody else wrote it: it is closed then
 	pending := make(map[int]bool, len(items))
 	for _, n := range items {
 		pending[n] = true
@@ -391,8 +397,7 @@ func (a *answering) pending(ctx context.Context, r *layout.Run) (map[int]bool, e
 		}
 	}
 	for _, x := range told {
-		of, _ := ledger.ParseRange(x.Items, r.Total)
-		for _, item := range of {
+		for _, item := range ranges(x.Items, r.Total) {
 			delete(pending, item)
 		}
 	}

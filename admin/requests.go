@@ -128,28 +128,17 @@ func (a *Admin) await(ctx context.Context, job, id string) (request.Result, erro
 	if err := w.Add(j.InForce(), registry.Children); err != nil {
 		return request.Result{}, err
 	}
-	waits, synced := false, false
-	var run *layout.Run
+	seen, synced := found{}, false
 	for {
 		events, err := w.Next(ctx)
 		if err != nil {
 			return request.Result{}, err
 		}
 		for _, e := range events {
-			if e.Synced {
-				synced = true
-				continue
-			}
-			name := path.Base(e.Node.Path)
-			if own, is := layout.RequestID(name); is && own == id {
-				waits = e.Node.Exists()
-			} else if _, is := layout.RunNumber(name); is && e.Node.Exists() {
-				if r, err := layout.UnmarshalRun(e.Node.Value); err == nil && r.Request == id {
-					run = &r
-				}
-			}
+			synced = synced || e.Synced
+			seen.see(e.Node, id)
 		}
-		if synced && !waits && run == nil { // accepted in between, or unknown
+		if synced && !seen.waits && seen.run == nil { // accepted in between, or unknown
 			if err := a.store.Sync(ctx); err != nil {
 				return request.Result{}, err
 			}
@@ -160,11 +149,25 @@ func (a *Admin) await(ctx context.Context, job, id string) (request.Result, erro
 			if !f.waits && f.run == nil {
 				return request.Result{}, ErrNoRequest
 			}
-			run = f.run
+			seen = f
 		}
-		if run != nil && !run.Closed.IsZero() {
-			return a.result(ctx, j, run)
+		if seen.run != nil && !seen.run.Closed.IsZero() {
+			return a.result(ctx, j, seen.run)
 		}
+	}
+}
+
+// see takes a node into account.
+func (f *found) see(n registry.Node, id string) {
+	name := path.Base(n.Path)
+	if own, is := layout.RequestID(name); is && own == id {
+		f.waits = n.Exists()
+	}
+	if _, is := layout.RunNumber(name); !is || !n.Exists() {
+		return
+	}
+	if r, err := layout.UnmarshalRun(n.Value); err == nil && r.Request == id {
+		f.run = &r
 	}
 }
 

@@ -57,6 +57,23 @@ func (in *instance) ranOf(number int64) (shards []core.Shard) {
 	return shards
 }
 
+// numbers are the runs of which an instance has run items.
+func (in *instance) numbers() (numbers []int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, s := range in.ran {
+		numbers = append(numbers, s.Request)
+	}
+	return numbers
+}
+
+// pull makes the node by which ElasticJob's tools ask an instance to run its items.
+func (b *bed) pull(id string) {
+	b.Helper()
+	_, err := b.store.Store.Commit(b.Context(), registry.Create("/shop/hello/trigger/"+id, nil))
+	require.NoError(b, err)
+}
+
 func TestATriggerRunsAllOrSomeItemsOnceAndIsAwaited(t *testing.T) {
 	onEach(t, func(b *bed) {
 		a, c := b.start("a", "127.0.0.1", hourly), b.start("c", "127.0.0.2", hourly)
@@ -239,6 +256,29 @@ func TestAOneOffJobRunsOnRequestAlone(t *testing.T) {
 		require.True(b, job.Next.IsZero())
 		cfg.Monitor = core.MonitorOff
 		require.ErrorContains(b, cfg.Validate(), "@requests needs it")
+	})
+}
+
+// ElasticJob's own tools ask an instance to run its items by a node, those of version 2 by a
+// word in the instance's.
+func TestElasticJobsTriggersAreObeyed(t *testing.T) {
+	onEach(t, func(b *bed) {
+		a, c := b.start("a", "127.0.0.1", hourly), b.start("c", "127.0.0.2", hourly)
+		b.until("both share", func() bool { return spread(map[*instance]int{a: 2, c: 2}) })
+		b.pull(a.id())
+		b.until("it runs", func() bool { return a.count() == 2 })
+		require.Equal(b, core.SourceRequest, a.ranOf(1)[0].Source)
+		b.until("the node is gone", func() bool { return !b.get("/shop/hello/trigger/" + a.id()).Exists() })
+		b.pull(a.id()) // once more, within the time for which runs are kept
+		b.until("it runs", func() bool { return a.count() == 4 })
+		was := string(b.get("/shop/hello/instances/" + c.id()).Value)
+		b.put("/shop/hello/instances/"+c.id(), "TRIGGER")
+		b.until("it runs", func() bool { return c.count() == 2 })
+		require.Equal(b, was, string(b.get("/shop/hello/instances/"+c.id()).Value))
+		require.Equal(b, []int64{1, 1, 2, 2}, a.numbers())
+		b.pull("10.9.9.9@-@77")
+		require.NoError(b, b.trigger(request.Request{}).Err())
+		require.True(b, b.get("/shop/hello/trigger/10.9.9.9@-@77").Exists(), "it is another's")
 	})
 }
 

@@ -316,6 +316,10 @@ func (w *world) live(plan []*fault, active mask) {
 		q := w.dice.of("request " + strconv.Itoa(i))
 		w.later("request "+strconv.Itoa(i), between(q, time.Second, unrest+mending), func() { w.ask(strconv.Itoa(i), q) })
 	}
+	for i := range w.dice.of("triggers").IntN(3) {
+		q := w.dice.of("trigger " + strconv.Itoa(i))
+		w.later("trigger "+strconv.Itoa(i), between(q, time.Second, unrest+mending), func() { w.pull(q) })
+	}
 	for i, f := range plan {
 		if active.has(i) {
 			w.later("fault "+strconv.Itoa(i), f.at, func() { w.strike(f) })
@@ -365,6 +369,23 @@ func (w *world) ask(id string, r *rand.Rand) {
 	at := j.layout.Request("r" + id)
 	if w.write(at, requestOf(items, chance(r, 3), expires, id)) {
 		w.log.tell("", history.Record{Kind: history.Requested, Who: "driver", Job: j.name, Of: "r" + id, Items: items})
+	}
+}
+
+// pull asks an instance to run its items, as ElasticJob's tools do, those of version 2 too.
+func (w *world) pull(r *rand.Rand) {
+	j := one(r, w.jobs)
+	ids := w.list(j.layout.Lives())
+	if len(ids) == 0 {
+		return
+	}
+	id := one(r, ids)
+	at, word := j.layout.TriggerInstance(id), ""
+	if chance(r, 2) {
+		at, word = j.layout.Instance(id), "TRIGGER"
+	}
+	if w.read(j.layout.Instance(id)) != "" && w.write(at, word) {
+		w.log.tell("", history.Record{Kind: history.Note, Who: "driver", Reason: "triggered " + at})
 	}
 }
 

@@ -40,6 +40,7 @@ type answering struct {
 	now   time.Time
 	s     snapshot
 
+	pulled   []registry.Node
 	counter  registry.Node
 	last     int64
 	requests []registry.Node
@@ -54,11 +55,12 @@ func (l *Leader) answer(ctx context.Context, plan *sharding.Plan) error {
 	l.asked = false
 	l.mu.Unlock()
 	f := l.cfg.Facts()
-	if !f.Asked {
+	pulled := l.pulled(f)
+	if !f.Asked && len(pulled) == 0 {
 		l.follow(nil)
 		return nil
 	}
-	a := &answering{l: l, facts: f, plan: plan, now: l.cfg.Now()}
+	a := &answering{l: l, facts: f, plan: plan, now: l.cfg.Now(), pulled: pulled}
 	err := a.do(ctx)
 	if err != nil {
 		l.mu.Lock()
@@ -73,6 +75,14 @@ func (l *Leader) answer(ctx context.Context, plan *sharding.Plan) error {
 func (a *answering) do(ctx context.Context) error {
 	if err := a.read(ctx); err != nil {
 		return err
+	}
+	if len(a.pulled) > 0 && a.plan != nil {
+		if err := a.translate(ctx, a.pulled); err != nil {
+			return err
+		}
+		if err := a.read(ctx); err != nil {
+			return err
+		}
 	}
 	if len(a.requests) > 0 && a.plan == nil {
 		a.l.Look() // what runs is to be known first
@@ -136,6 +146,7 @@ func (a *answering) read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("core: requests: %w", err)
 	}
+	a.requests, a.runs = nil, nil
 	a.s.term, a.s.base, a.counter = nodes[0], nodes[1], nodes[2]
 	a.s.Base = l.readBase(a.s.base)
 	if !a.s.term.Owned || layout.UnmarshalTerm(a.s.term.Value).Leader != l.cfg.ID {
@@ -201,6 +212,9 @@ func (a *answering) accept(ctx context.Context, n registry.Node) error {
 	}
 	if r.Problem != "" {
 		r.Closed = a.now
+		if r.By == triggered { // nobody reads the answer
+			a.l.warn("what ElasticJob's trigger asks for does not run: "+r.Problem, nil)
+		}
 	}
 	job := a.l.cfg.Job
 	count := registry.Create(job.Runs(), layout.MarshalCounter(r.Number))
@@ -235,8 +249,8 @@ func (a *answering) choose(ctx context.Context, r *layout.Run, req layout.Reques
 	if req.Items == "" {
 		req.Items = ledger.FormatRange(all(r.Total))
 	}
-	items, err := ledger.ParseRange(req.Items, r.Total)
-	if err != nil || len(items) == 0 {
+	items := ranges(req.Items, r.Total)
+	if len(items) == 0 {
 		r.Problem = fmt.Sprintf("items: not ranges of the %d items", r.Total)
 		return nil
 	}
@@ -264,6 +278,15 @@ func (a *answering) choose(ctx context.Context, r *layout.Run, req layout.Reques
 		r.Closed = a.now
 	}
 	return nil
+}
+
+// ranges returns the items of a text; none where it has no ranges of them.
+func ranges(text string, total int) []int {
+	items, err := ledger.ParseRange(text, total)
+	if err != nil {
+		return nil
+	}
+	return items
 }
 
 func all(total int) []int {
@@ -349,10 +372,7 @@ func (a *answering) verdict(r *layout.Run, item int) request.Outcome {
 
 // pending are the items of a run without an outcome.
 func (a *answering) pending(ctx context.Context, r *layout.Run) (map[int]bool, error) {
-	items, err := ledger.ParseRange(r.Items, r.Total)
-	if err != nil {
-		return nil, nil // somebody else wrote it: it is closed
-	}
+	items := ranges(r.Items, r.Total) // none where somebody else wrote it: it is closed then
 	pending := make(map[int]bool, len(items))
 	for _, n := range items {
 		pending[n] = true
@@ -377,8 +397,7 @@ func (a *answering) pending(ctx context.Context, r *layout.Run) (map[int]bool, e
 		}
 	}
 	for _, x := range told {
-		of, _ := ledger.ParseRange(x.Items, r.Total)
-		for _, item := range of {
+		for _, item := range ranges(x.Items, r.Total) {
 			delete(pending, item)
 		}
 	}

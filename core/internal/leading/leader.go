@@ -29,6 +29,8 @@ type Facts struct {
 	// instance was up meanwhile.
 	Failover bool
 	Window   time.Duration
+	// Triggered are the nodes of instances in which ElasticJob 2's word TRIGGER stands.
+	Triggered []registry.Node
 	// Asked: there are requests, or runs that were asked for. Disabled: the job is.
 	Asked, Disabled bool
 	// Up is since when the job has had a live instance, as this one has registered it.
@@ -75,27 +77,28 @@ type Leader struct {
 	work *workqueue.Task
 	tidy *workqueue.Task
 
-	mu      sync.Mutex
-	node    registry.Node // leader/election/instance, as seen last
-	follows bool          // the term is watched
-	led     bool          // this registration has held the term
-	able    bool
-	look    bool
-	untidy  bool
-	off     bool // failover was switched off: nodes of it may stand
-	flags   map[string]bool
-	pause   time.Duration
-	waiting bool
-	wary    bool // a look is to come, whatever happens
-	watched map[target]bool
-	asked   bool           // requests or runs are to be looked at
-	results map[int64]bool // runs whose results are watched
-	bell    *time.Timer    // the next look at them
-	base    registry.Node  // as the last view had it
-	seen    *snapshot      // the last view
-	mend    bool           // the items' instance nodes are to be compared with the ledgers
-	java    bool           // an instance of ElasticJob led last, as far as was seen
-	rounds  rounds
+	mu       sync.Mutex
+	node     registry.Node // leader/election/instance, as seen last
+	follows  bool          // the term is watched
+	led      bool          // this registration has held the term
+	able     bool
+	look     bool
+	untidy   bool
+	off      bool // failover was switched off: nodes of it may stand
+	flags    map[string]bool
+	pause    time.Duration
+	waiting  bool
+	wary     bool // a look is to come, whatever happens
+	watched  map[target]bool
+	asked    bool                     // requests or runs are to be looked at
+	triggers map[string]registry.Node // of ElasticJob's tools, by instance; while this one leads
+	results  map[int64]bool           // runs whose results are watched
+	bell     *time.Timer              // the next look at them
+	base     registry.Node            // as the last view had it
+	seen     *snapshot                // the last view
+	mend     bool                     // the items' instance nodes are to be compared with the ledgers
+	java     bool                     // an instance of ElasticJob led last, as far as was seen
+	rounds   rounds
 
 	// Of the work task alone:
 	stamp     int                 // of this leader's commits
@@ -113,7 +116,10 @@ type target struct {
 
 // New returns a leader that follows. It does nothing until it is able (SetAble).
 func New(c Config) *Leader {
-	l := &Leader{cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, closed: map[int64]time.Time{}, watched: map[target]bool{}}
+	l := &Leader{
+		cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, closed: map[int64]time.Time{}, triggers: map[string]registry.Node{},
+		watched: map[target]bool{},
+	}
 	l.rounds.told, l.rounds.owners = map[string]ledger.Rounds{}, map[string]ledger.Rounds{}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
@@ -163,7 +169,9 @@ func (l *Leader) OnLeader(n registry.Node) {
 	now := string(n.Value)
 	self := n.Owned && now == l.cfg.ID
 	follow, unfollow := self && !l.follows, !self && l.follows
-	l.follows = self
+	if l.follows = self; !self {
+		clear(l.triggers)
+	}
 	if follow {
 		l.seen = nil // of a term before
 	}
@@ -178,8 +186,10 @@ func (l *Leader) OnLeader(n registry.Node) {
 	switch {
 	case follow:
 		l.cfg.Watch(l.cfg.Job.Term(), registry.Self, l.onTerm)
+		l.cfg.Watch(l.cfg.Job.Trigger(), registry.Children, l.onTrigger)
 	case unfollow:
 		l.cfg.Unwatch(l.cfg.Job.Term(), registry.Self)
+		l.cfg.Unwatch(l.cfg.Job.Trigger(), registry.Children)
 	}
 	if was != now {
 		l.cfg.Emit(event.LeaderChanged{Job: l.cfg.Job.Name(), Leader: now, Self: self})
@@ -238,6 +248,7 @@ func (l *Leader) Close() {
 	}
 	if l.follows {
 		targets[target{l.cfg.Job.Term(), registry.Self}] = true
+		targets[target{l.cfg.Job.Trigger(), registry.Children}] = true
 	}
 	if l.rounds.watched {
 		targets[target{l.cfg.Job.RoundsDir(), registry.Children}] = true

@@ -100,8 +100,9 @@ type Member struct {
 	id        layout.InstanceID
 	up        time.Time
 	servers   map[string]string
-	asks      map[string]bool // nodes of requests and runs
-	halted    map[string]bool // stable names that an operator has paused
+	triggered map[string]registry.Node // instances that ElasticJob 2's word asks to run
+	asks      map[string]bool          // nodes of requests and runs
+	halted    map[string]bool          // stable names that an operator has paused
 	instances map[string]bool
 	lives     map[string]layout.Life
 	java      java
@@ -136,7 +137,8 @@ const (
 // New returns a member that does nothing before Join.
 func New(c Config) *Member {
 	m := &Member{
-		cfg: c, servers: map[string]string{}, asks: map[string]bool{}, halted: map[string]bool{}, instances: map[string]bool{}, lives: map[string]layout.Life{},
+		cfg: c, servers: map[string]string{}, asks: map[string]bool{}, triggered: map[string]registry.Node{}, halted: map[string]bool{},
+		instances: map[string]bool{}, lives: map[string]layout.Life{},
 		java: java{live: map[string]bool{}, told: map[string]bool{}, joins: c.Beside},
 	}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)

@@ -122,12 +122,16 @@ func (m *Member) enabled(ip string) bool {
 
 func (m *Member) onInstance(n registry.Node) func() {
 	id := path.Base(n.Path)
-	had := m.instances[id]
+	had, pulled := m.instances[id], false
+	delete(m.triggered, id)
 	if layout.IsJava(id) {
 		m.onJava(id, n.Ephemeral)
 	}
 	if n.Exists() {
 		m.instances[id] = true
+		if in, err := layout.UnmarshalInstance(n.Value); err == nil && in.Trigger {
+			m.triggered[id], pulled = n, true
+		}
 	} else {
 		delete(m.instances, id)
 		// Ours is gone, seen before or not: if the life stands, somebody shut this instance down.
@@ -137,6 +141,8 @@ func (m *Member) onInstance(n registry.Node) func() {
 		}
 	}
 	switch {
+	case pulled && !layout.IsJava(id):
+		return m.look
 	case had == n.Exists():
 		return nil
 	case layout.IsJava(id):
@@ -437,7 +443,7 @@ func (m *Member) facts() leading.Facts {
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},
-		Asked: len(m.asks) > 0, Disabled: s.Stored.Disabled,
+		Triggered: slices.Collect(maps.Values(m.triggered)), Asked: len(m.asks) > 0, Disabled: s.Stored.Disabled,
 		ZoneOpen: s.Stored.TimeZone == "" && s.Stored.Props[settings.PropZone] == "",
 		Eligible: func(id string) bool { return eligible[id] },
 	}

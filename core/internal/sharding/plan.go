@@ -96,6 +96,15 @@ func (p *Plan) Record(epoch, n int) (ledger.Item, bool) {
 	return ledger.Item{}, false
 }
 
+// Items are those of an instance as the plan leaves them, in the epoch in force.
+func (p *Plan) Items(id string) []int {
+	l := p.after[id]
+	if l == nil || p.view.Base == nil || l.Epoch != p.view.Base.Epoch {
+		return nil
+	}
+	return l.Numbers()
+}
+
 // Asked is the highest number of a run that any record names.
 func (p *Plan) Asked() (highest int64) {
 	for _, l := range p.after {

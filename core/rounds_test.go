@@ -356,3 +356,23 @@ func TestListenersNeedRounds(t *testing.T) {
 		})
 	}
 }
+
+// The registry's configuration counts: listeners that have no rounds by it are told.
+func TestListenersWithoutRoundsAreTold(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		w, x := newWitness(), &rounds{}
+		a := b.start("a", w, everySecond, x.listen(everySecond.Name))
+		b.until("called", func() bool { return len(x.all()) >= 2 })
+		b.setConfig(a, "monitorExecution: true", "monitorExecution: false")
+		b.until("it is told", func() bool {
+			return slices.ContainsFunc(of[event.Warning](a), func(e event.Warning) bool { return strings.HasPrefix(e.Problem, "there are no rounds") })
+		})
+		pause(2 * time.Second)
+		n := len(x.all())
+		pause(5 * time.Second)
+		require.Len(b, x.all(), n)
+		b.setConfig(a, "monitorExecution: false", "monitorExecution: true")
+		b.until("called again", func() bool { return len(x.all()) >= n+3 })
+		x.ordered(b)
+	})
+}

@@ -197,3 +197,23 @@ func TestAFireThatKilledTwoIsWary(t *testing.T) {
 	}
 	require.Equal(t, 1, one(t, next, Begin).Item)
 }
+
+// Where somebody listens to rounds what a disabled item skips is recorded at once: nobody waits
+// for it.
+func TestDisabledItemsHoldUpNoRound(t *testing.T) {
+	for _, listened := range []bool{false, true} {
+		c := failing(0)
+		c.Rounds = listened
+		m := owed(c, ledger.Item{Through: at(10)})
+		m.Known(0, true, at(12))
+		actions := m.Tick(at(20))
+		if !listened {
+			require.Empty(t, actions)
+			continue
+		}
+		require.Equal(t, "Account", says(actions))
+		require.Equal(t, at(20), actions[0].Through)
+		require.Empty(t, m.Committed(0, at(20), at(20)))
+		require.Empty(t, m.Tick(at(21)))
+	}
+}

@@ -194,9 +194,10 @@ func (l *Leader) followAgain(f Facts) {
 	}
 	l.rounds.waits = true
 	time.AfterFunc(wary, func() {
+		f := l.cfg.Facts()
 		l.mu.Lock()
 		l.rounds.waits = false
-		open := l.rounds.open(l.cfg.Facts())
+		open := l.rounds.open(f)
 		l.look = l.look || open
 		l.mu.Unlock()
 		if open {

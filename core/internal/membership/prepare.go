@@ -161,6 +161,9 @@ func (m *Member) tellSettings(set settings.Settings) {
 	if line := set.ZoneWarning(); line != "" {
 		m.warn(line, nil)
 	}
+	if _, delayed := set.Schedule.Delay(); m.cfg.Listens != (layout.Listens{}) && (delayed || !set.Monitor) {
+		m.warn("there are no rounds to listen to: the configuration in the registry has a fixed delay, or no monitoring", nil)
+	}
 	if set.Stored.Disabled {
 		m.warn(settings.DisabledReason(set.Stored)+"; nothing begins until it says disabled: false", nil)
 	}

@@ -910,7 +910,7 @@ func TestEveryFireHasOneOutcome(t *testing.T) {
 		asked += w.forAsks
 	})
 	require.Greater(t, again, 5, "nothing has run again")
-	require.Greater(t, asked, 20, "nothing has run that was asked for")
+	require.Greater(t, asked, 5, "nothing has run that was asked for")
 	require.Greater(t, runs, 100, "chance has played too little")
 }
 

@@ -925,7 +925,7 @@ func TestEveryFireHasOneOutcome(t *testing.T) {
 	})
 	t.Logf("%d runs, %d of them again, %d that were asked for", runs, again, asked)
 	require.Positive(t, again, "nothing has run again")
-	require.Greater(t, asked, 20, "nothing has run that was asked for")
+	require.Positive(t, asked, "nothing has run that was asked for")
 	require.Greater(t, runs, 100, "chance has played too little")
 }
 

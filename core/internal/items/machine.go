@@ -663,6 +663,8 @@ func (m *Machine) Committed(n int, through, now time.Time) []Action {
 	switch {
 	case it.redoing && it.phase == accounting:
 		it.told, it.redo = ToldCut(it.redo, it.cut), ledger.Redo{}
+	case it.redoing && it.givenBack:
+		it.redo.Due = it.due // whatever the leader has written meanwhile
 	case it.redoing && !it.redo.Owed():
 		it.redo = ledger.Redo{}
 	}

@@ -103,6 +103,21 @@ func TestAFireThatRunsAgainIsGivenBack(t *testing.T) {
 	require.Equal(t, Action{Kind: Begin, Due: at(10), Redo: true, Lost: "dead", Tries: 1}, again)
 }
 
+// What the leader writes while it is being given back does not make the item forget it.
+func TestAFireThatIsGivenBackIsNotForgotten(t *testing.T) {
+	m := owed(failing(0), lost(1))
+	m.Known(0, false, at(12))
+	m.Begun(0, at(10), 9)
+	m.Dropped(0, at(10))
+	begun := ledger.Item{Through: at(10), Run: at(10), Redo: ledger.Redo{Lost: "dead", Tries: 1}, Leaving: true}
+	require.Empty(t, m.Own(all(1, begun), at(13)))
+	begun.Leaving = false
+	m.Own(all(1, begun), at(13))
+	again := one(t, m.Committed(0, at(10), at(25)), Begin)
+	require.True(t, again.Redo)
+	require.Equal(t, at(10), again.Due)
+}
+
 // Why it does not run again is told once, with what it was.
 func TestAFireThatDoesNotRunAgainIsCut(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -163,6 +163,7 @@ func (m *Machine) enter(it *item, p phase) {
 // Own takes over what the ledger says that this instance owns.
 func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 	another := m.epoch != l.Epoch
+	next := another && m.epoch != 0 // its items start where the one before has ended
 	m.epoch, m.total, m.held, m.until = l.Epoch, l.Total, l.Held, l.Until
 	changed := false
 	for _, n := range m.order {
@@ -184,6 +185,9 @@ func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 			continue
 		}
 		it := m.adopt(n, rec, now)
+		if !next {
+			m.inherit(it)
+		}
 		if was != nil { // another item by the same number
 			m.delays.remove(was)
 			delete(m.wary, n)
@@ -274,7 +278,6 @@ func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
 		it.cursor = now // without a record nobody knows what ran
 	}
 	it.unrecorded = !it.cursor.Equal(rec.Through)
-	m.inherit(it)
 	if m.set.Delayed {
 		it.ready = earlier(rec.Through, now).Add(m.set.Delay)
 		if rec.Through.IsZero() {

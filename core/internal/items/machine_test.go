@@ -578,6 +578,19 @@ func TestANoteIsClearedBeforeItsEpochEnds(t *testing.T) {
 	}
 }
 
+// Fires due until an epoch starts belong to those before it: an item that starts there has
+// passed none of them, whatever the schedule was.
+func TestANewEpochTellsNothingOfTheOneBefore(t *testing.T) {
+	before := misfire.Line{Now: grid(10 * time.Second)}
+	after := misfire.Line{Before: before, Since: at(8), Now: grid(3 * time.Second)}
+	m := owning(Config{Settings: Settings{Monitor: true, Fires: after, Misfire: each}}, 1)
+	next := ledger.New(2, 1)
+	next.Set(0, ledger.Item{Through: at(20)}) // a fire of the schedule before, of another item
+	for _, a := range m.Own(next, at(20)) {
+		require.NotEqual(t, Tell, a.Kind, "%+v", a)
+	}
+}
+
 func TestANewScheduleTellsWhatItemsHadPassed(t *testing.T) {
 	before := misfire.Line{Now: grid(10 * time.Second)}
 	after := misfire.Line{Before: before, Since: at(8), Now: grid(3 * time.Second)}

@@ -181,10 +181,15 @@ func TestElasticJobsLifecycleAPIManagesOurJobs(t *testing.T) {
 	call("enable", "hello", "")
 	b.until("all are enabled", func() bool { return a.job().Disabled == "" && c.job().Disabled == "" })
 
-	// Nobody obeys a trigger yet: it harms nothing.
 	call("trigger", "hello")
-	b.until("it stands for each instance", func() bool {
-		return b.get("/shop/hello/trigger/"+a.id()).Exists() && b.get("/shop/hello/trigger/"+c.id()).Exists()
+	b.until("each instance has run", func() bool {
+		asked := func(e event.FireBegun) bool { return e.Request != 0 }
+		_, one := told(a, asked)
+		_, other := told(c, asked)
+		return one && other
+	})
+	b.until("its nodes are gone", func() bool {
+		return !b.get("/shop/hello/trigger/"+a.id()).Exists() && !b.get("/shop/hello/trigger/"+c.id()).Exists()
 	})
 	b.fires(a)
 	b.fires(c)

@@ -138,17 +138,19 @@ func TestConvertRegistry(t *testing.T) {
 	_, err = store.Commit(t.Context(), registry.Create("/shop", nil), registry.Create("/shop/hello", nil), registry.Create("/shop/hello/config", nil),
 		registry.Create("/shop/hello/config/cron", []byte("0 0 1 * * ?")), registry.Create("/shop/hello/config/shardingTotalCount", []byte("3")),
 		registry.Create("/shop/hello/config/monitorExecution", []byte("true")), registry.Create("/shop/hello/config/misfire", []byte("false")),
-		registry.Create("/shop/hello/config/fetchDataCount", []byte("100")))
+		registry.Create("/shop/hello/config/fetchDataCount", []byte("100")), registry.Create("/shop/hello/config/monitorPort", []byte("9888")))
 	require.NoError(t, err)
 	code, out, errs := elasticron(t, "convert", "-registry", url, "hello")
 	require.Equal(t, exitLost, code, errs)
-	require.Contains(t, errs, "lost: jobs.hello.fetchDataCount: ")
+	require.Contains(t, errs, "lost: jobs.hello.monitorPort: ")
 	require.Contains(t, out, `jobs:
   hello:
     cron: 0 0 1 * * ?
     misfire: false
     monitorExecution: true
     shardingTotalCount: 3
+    props:
+      dataflow.fetch.count: '100'
     reconcileInterval: never
 `)
 	code, _, errs = elasticron(t, "convert", "-registry", "nothing://h/shop")

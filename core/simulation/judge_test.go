@@ -198,19 +198,27 @@ func (w *world) ranExpired(v history.Violation) bool {
 	})
 }
 
-// skipUnrecorded reports whether a fire was told as skipped while nothing was recorded, or
-// before all had heard that it is again.
+// skipUnrecorded reports whether a fire was told as skipped while nothing was recorded.
 func (w *world) skipUnrecorded(k history.Key) bool {
-	due, off, until := time.Unix(0, k.Due), false, time.Duration(0)
+	due := time.Unix(0, k.Due)
+	return w.whileUnrecorded(k.Job, func(r history.Record) bool {
+		return (r.Kind == history.Skipped || r.Kind == history.Folded) && r.Epoch == k.Epoch &&
+			slices.Contains(r.Items, k.Item) && !due.Before(r.First) && !due.After(r.Due)
+	})
+}
+
+// whileUnrecorded reports whether something happened in a job while nothing of it was recorded,
+// or before all had heard that it is again.
+func (w *world) whileUnrecorded(job string, happened func(history.Record) bool) bool {
+	off, until := false, time.Duration(0)
 	for _, r := range w.log.records {
 		switch {
-		case r.Job != k.Job:
+		case r.Job != job:
 		case r.Kind == history.Configured && r.Config.Unmonitored:
 			off, until = true, 1<<62
 		case r.Kind == history.Configured && off:
 			off, until = false, r.At+w.settling()
-		case (r.Kind == history.Skipped || r.Kind == history.Folded) && r.At <= until && r.Epoch == k.Epoch &&
-			slices.Contains(r.Items, k.Item) && !due.Before(r.First) && !due.After(r.Due):
+		case r.At <= until && happened(r):
 			return true
 		}
 	}
@@ -255,22 +263,10 @@ func (w *world) basedAhead(job string) bool {
 	})
 }
 
-// ranUnrecorded reports whether a fire was entered while nothing was recorded, or before all had
-// heard that it is again: its owner records it as soon as it can.
+// ranUnrecorded reports whether a fire was entered while nothing was recorded: its owner records
+// it as soon as it can.
 func (w *world) ranUnrecorded(k history.Key) bool {
-	off, until := false, time.Duration(0)
-	for _, r := range w.log.records {
-		switch {
-		case r.Job != k.Job:
-		case r.Kind == history.Configured && r.Config.Unmonitored:
-			off, until = true, 1<<62
-		case r.Kind == history.Configured && off:
-			off, until = false, r.At+w.settling()
-		case r.Kind == history.Entered && keyOf(r) == k && r.At <= until:
-			return true
-		}
-	}
-	return false
+	return w.whileUnrecorded(k.Job, func(r history.Record) bool { return r.Kind == history.Entered && keyOf(r) == k })
 }
 
 // heardAhead reports whether anything of a job was decided by a clock that was far ahead: the

@@ -133,10 +133,8 @@ imports: ## the direction of imports (ARCHITECTURE.md, Layers)
 examples: ## every example builds, on other systems too
 	@mkdir -p bin
 	$(GO) build -o bin/ ./cmd/... ./examples/...
-	GOOS=darwin $(GO) build -o /dev/null -ldflags=-w ./cmd/elasticron ./examples/quickstart ./examples/swap ./examples/hello ./examples/fromfile ./examples/start \
-		./examples/dataflow ./examples/errorhandler ./examples/fencing ./examples/several ./examples/strategy
-	GOOS=windows $(GO) build -o /dev/null -ldflags=-w ./cmd/elasticron ./examples/quickstart ./examples/swap ./examples/hello ./examples/fromfile ./examples/start \
-		./examples/dataflow ./examples/errorhandler ./examples/fencing ./examples/several ./examples/strategy
+	GOOS=darwin $(GO) build -o /dev/null -ldflags=-w ./cmd/elasticron ./examples/...
+	GOOS=windows $(GO) build -o /dev/null -ldflags=-w ./cmd/elasticron ./examples/...
 
 .PHONY: generated
 generated: ## go generate changes nothing

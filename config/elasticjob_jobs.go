@@ -250,16 +250,11 @@ func (c *converter) convertProps(d *draft, m member) {
 		case !ok:
 		case lostProps[p.name] != "":
 			c.lost(p.key, p.path, "%s", lostProps[p.name])
-		case slices.Contains(secretProps, p.name) && text != "":
+		case slices.Contains(secretProps, p.name) && text != "", p.name == "http.uri" && loginInURL.MatchString(text):
 			c.secret(d.props, p.member, p.name, text, d.name)
-		case secretName(p.name) && text != "":
+		case secretName(p.name) && text != "", loginInURL.MatchString(text):
 			c.secret(d.props, p.member, p.name, text, d.name)
 			c.note(p.key, p.path, "what stands among props is written to the registry, where all can read it; the function reads the secret where the new prop says")
-		case loginInURL.MatchString(text):
-			name := variableFor(d.name, p.name)
-			c.secrets = append(c.secrets, Secret{Line: p.value.Line, column: p.value.Column, Field: p.path, Variable: name, value: strings.ReplaceAll(text, "$$", "$")})
-			d.props.text(p.name, p.member, "${"+name+"}")
-			c.note(p.key, p.path, "is a URL with a password, and is still written to the registry, where all can read it; give the server another way to know who asks")
 		default:
 			d.props.text(p.name, p.member, text)
 		}

@@ -130,6 +130,9 @@ func (c *converter) secret(out block, m member, key, text, owner string) {
 		s.Variable = variableFor(owner, key)
 		out.text(key+"Env", m, s.Variable)
 	}
+	if strings.Contains(text, "${") {
+		c.note(m.value, m.path, "the variables in it are not filled in there; write their values")
+	}
 	c.secrets = append(c.secrets, s)
 }
 

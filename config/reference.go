@@ -116,7 +116,7 @@ var kindSettings = []setting{
 	{"script.timeout.milliseconds", "SCRIPT: bounds a run. Default: no bound."},
 	{"script.grace.milliseconds", "SCRIPT: how long it has to end by itself before it is killed. Default: 5000."},
 	{"script.output.bytes", "SCRIPT: how much of its output is kept, the last of it. Default: 65536."},
-	{"http.uri", "HTTP: the URL. Must be given."},
+	{"http.uri", "HTTP: the URL, or `http.uriEnv` or `http.uriFile` where it holds a secret. Must be given."},
 	{"http.method", "HTTP: the method. Must be given."},
 	{"http.data", "HTTP: the body, for a method that has one."},
 	{"http.content.type", "HTTP: the type of the body."},

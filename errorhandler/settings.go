@@ -2,12 +2,11 @@ package errorhandler
 
 import (
 	"errors"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/internal/secret"
 )
 
 // Settings are a job's props, as a Maker reads them. What is wrong is collected.
@@ -75,34 +74,16 @@ func (s *Settings) Milliseconds(key string, otherwise time.Duration) time.Durati
 // Secret is what the file of keyFile or the variable of keyEnv holds, "" when neither is given.
 // key itself is refused.
 func (s *Settings) Secret(key string) string {
-	file, env := s.props[key+"File"], s.props[key+"Env"]
-	switch {
-	case s.props[key] != "":
-		s.Wrong(key, "is a secret, which all who read the registry would see; put it in a file that "+key+"File names, or in an environment variable that "+key+"Env names")
-	case file != "" && env != "":
-		s.Wrong(key+"File", "is given, and "+key+"Env too; leave one")
-	case file != "":
-		text, err := os.ReadFile(file)
-		if err != nil {
-			s.Wrong(key+"File", "cannot be read: "+err.Error())
-		}
-		return s.filled(key+"File", strings.TrimRight(string(text), "\r\n"), err)
-	case env != "":
-		return s.filled(key+"Env", os.Getenv(env), nil)
-	}
-	return ""
-}
-
-func (s *Settings) filled(key, value string, err error) string {
-	if value == "" && err == nil {
-		s.Wrong(key, "names what is empty or not set; put the secret there")
+	value, err := secret.Read(s.props, key)
+	if err != nil {
+		s.errs = append(s.errs, err)
 	}
 	return value
 }
 
 // NeededSecret is a Secret that must be given.
 func (s *Settings) NeededSecret(key string) string {
-	if s.props[key] == "" && s.props[key+"File"] == "" && s.props[key+"Env"] == "" {
+	if s.props[key] == "" && !secret.Given(s.props, key) {
 		s.Wrong(key+"Env", "is missing; give the name of the environment variable that holds it, or "+key+"File")
 		return ""
 	}

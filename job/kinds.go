@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/internal/secret"
 )
 
 // A Kind makes jobs of a configuration's props.
@@ -36,6 +38,9 @@ type Kinds map[string]Kind
 //	         script.grace.milliseconds, script.output.bytes
 //	HTTP     http.uri and http.method (needed); http.data, http.content.type,
 //	         http.connect.timeout.milliseconds, http.read.timeout.milliseconds
+//
+// A URL that holds a secret stands in a file that http.uriFile names, or in an environment variable that http.uriEnv
+// names; one with a password is refused as http.uri, since all who can read the registry would see it.
 //
 // They go by the props that this process was given. Those in the registry, which others may
 // write, do not change what is run.
@@ -129,10 +134,28 @@ func script(cfg core.JobConfig) (core.Job, error) {
 	return c, nil
 }
 
+// uri is the URL of a request.
+func (p *props) uri() string {
+	const key = "http.uri"
+	if !secret.Given(p.of, key) {
+		if u, err := url.Parse(p.of[key]); err == nil && u.User != nil {
+			if _, password := u.User.Password(); password {
+				p.errs = append(p.errs, secret.Refused(key))
+			}
+		}
+		return p.needed(key, "http.uri: http://127.0.0.1:8080/path")
+	}
+	text, err := secret.Read(p.of, key)
+	if err != nil {
+		p.errs = append(p.errs, err)
+	}
+	return text
+}
+
 func request(cfg core.JobConfig) (core.Job, error) {
 	p := &props{of: cfg.Props}
 	c := &HTTP{
-		URL: p.needed("http.uri", "http.uri: http://127.0.0.1:8080/path"), Method: p.needed("http.method", "http.method: POST"),
+		URL: p.uri(), Method: p.needed("http.method", "http.method: POST"),
 		Body: cfg.Props["http.data"], ContentType: cfg.Props["http.content.type"],
 		ConnectTimeout: p.milliseconds("http.connect.timeout.milliseconds"), ReadTimeout: p.milliseconds("http.read.timeout.milliseconds"),
 	}

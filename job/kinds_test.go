@@ -2,6 +2,8 @@ package job
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -45,5 +47,30 @@ func TestPropsOfKinds(t *testing.T) {
 		_, err = BuiltIn().New("SCRIPT", core.JobConfig{Props: props})
 		require.ErrorIs(t, err, core.ErrConfig)
 		require.ErrorContains(t, err, "Props.script.")
+	}
+}
+
+// A URL that holds a password comes from a file or the environment, and does not reach the registry.
+func TestSecretURL(t *testing.T) {
+	const url = "http://jo:hunter2@127.0.0.1/p"
+	t.Setenv("JOB_SECRET_URL", url)
+	file := filepath.Join(t.TempDir(), "url")
+	require.NoError(t, os.WriteFile(file, []byte(url+"\n"), 0o600))
+	for _, props := range []map[string]string{{"http.uriEnv": "JOB_SECRET_URL"}, {"http.uriFile": file}} {
+		props["http.method"] = "GET"
+		got, err := BuiltIn().New("HTTP", core.JobConfig{Props: props})
+		require.NoError(t, err)
+		require.Equal(t, url, got.(*HTTP).URL)
+	}
+	for _, props := range []map[string]string{
+		{"http.uri": url}, {"http.uri": "http://h", "http.uriFile": file}, {"http.uriEnv": "JOB_SECRET_URL", "http.uriFile": file},
+		{"http.uriFile": filepath.Join(t.TempDir(), "none")},
+	} {
+		props["http.method"] = "GET"
+		_, err := BuiltIn().New("HTTP", core.JobConfig{Props: props})
+		require.ErrorIs(t, err, core.ErrConfig)
+		require.ErrorContains(t, err, "Props.http.uri")
+		require.NotContains(t, err.Error(), "hunter2")
+		require.NotContains(t, err.Error(), "\n", "one error for one mistake")
 	}
 }

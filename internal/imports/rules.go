@@ -28,6 +28,7 @@ var Rules = []Rule{
 	{Packages: "registry/zookeeper/internal/...", May: adapter("github.com/go-zookeeper/zk"), Never: []string{etcdServer}},
 
 	{Packages: "internal/field"},
+	{Packages: "internal/secret", May: []string{"internal/field"}},
 	{Packages: "internal/failpoint", Never: services()},
 	{Packages: "internal/layout", May: []string{"registry", "internal/field", yamlParser}, Never: services()},
 	{Packages: "internal/layout/ledger"},
@@ -58,8 +59,8 @@ var Rules = []Rule{
 	{Packages: "core", May: room("strategy", "internal/failpoint", "internal/field", "core/event", "core/internal/..."), Never: append(services(), "errorhandler/...", "job/...", "github.com/wneessen/...")},
 	{Packages: "core/offset", May: []string{"registry", "core", "core/internal/ownership", "core/internal/settle", "internal/layout"}, Never: services()},
 	{Packages: "job/link", May: []string{"core", "github.com/cenkalti/backoff/v5"}, Never: services()},
-	{Packages: "job", May: []string{"core", "core/offset", "internal/field", "job/link"}, Never: services()},
-	{Packages: "errorhandler", May: []string{"core", "internal/field", "job/link", "golang.org/x/time/rate"}, Never: services()},
+	{Packages: "job", May: []string{"core", "core/offset", "internal/field", "internal/secret", "job/link"}, Never: services()},
+	{Packages: "errorhandler", May: []string{"core", "internal/field", "internal/secret", "job/link", "golang.org/x/time/rate"}, Never: services()},
 	{Packages: "errorhandler/chat", May: []string{"errorhandler"}, Never: services()},
 	{Packages: "errorhandler/mail", May: []string{"errorhandler", "github.com/wneessen/go-mail"}, Never: services()},
 	{Packages: "tracing", May: []string{"core", "core/event", "github.com/google/uuid"}, Never: services()},

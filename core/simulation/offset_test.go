@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var offsetSeeds = flag.Int("offsetseeds", usual/5, "how many seeds TestOffsets runs")
+var offsetSeeds = flag.Int("offsetseeds", usual/5+10, "how many seeds TestOffsets runs")
 
 // offsets is what is known of the offsets that runs set: each sets its fencing token, so that one
 // which goes back was set by a run that did not own its item any more.

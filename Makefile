@@ -67,6 +67,7 @@ SEEDS = 2000
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
 	cd core/simulation && $(GO) test -count=1 -timeout 30m -run 'TestSimulation|TestSeedsReproduce|TestOffsets' -seeds $(SEEDS)
 	$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100
+	$(GO) test -count=1 -tags failpoint -run TestMutants ./core/internal/firing
 	cd core/simulation && $(GO) test -count=1 -timeout 30m -tags failpoint -run 'TestFailpoints|TestMutants' -seeds $(SEEDS)
 
 DURATION = 2m

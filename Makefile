@@ -80,7 +80,7 @@ chaos: $(STEP) ## processes and faults on real servers: DURATION on each REGISTR
 	tools/with-engine $(GO) run $(CHAOS) -duration $(DURATION) $(if $(SERVERS),-servers $(SERVERS))
 
 .PHONY: strikes
-strikes: $(STEP) ## a worker killed, paused and cut off at every failpoint of the engine, on each REGISTRY; SEED repeats a run
+strikes: $(STEP) ## a worker killed, paused and cut off at every failpoint but those of requests and rounds, on each REGISTRY; SEED repeats a run
 	tools/with-engine $(GO) run -tags failpoint $(CHAOS) -strikes -servers 1
 
 .PHONY: build

@@ -1,6 +1,7 @@
 package leading
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -444,22 +445,10 @@ func (a *answering) forget(ctx context.Context, n registry.Node, number int64) e
 
 // follow watches the results of the runs that are open, and of no others.
 func (l *Leader) follow(open map[int64]bool) {
-	var add, remove []int64
 	l.mu.Lock()
-	for n := range open {
-		if !l.results[n] {
-			add = append(add, n)
-		}
-	}
-	for n := range l.results {
-		if !open[n] {
-			remove = append(remove, n)
-		}
-	}
+	add, remove := difference(l.results, open, cmp.Compare[int64])
 	l.results = open
 	l.mu.Unlock()
-	slices.Sort(add)
-	slices.Sort(remove)
 	for _, n := range remove {
 		l.cfg.Unwatch(l.cfg.Job.RunResults(n), registry.Children)
 	}

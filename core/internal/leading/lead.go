@@ -407,18 +407,9 @@ func (l *Leader) await(p *sharding.Plan) {
 	for _, id := range p.Held {
 		want[target{l.cfg.Job.Ledger(id), registry.Self}] = true
 	}
+	byPath := func(a, b target) int { return strings.Compare(a.path, b.path) }
 	l.mu.Lock()
-	var add, remove []target
-	for t := range want {
-		if !l.watched[t] {
-			add = append(add, t)
-		}
-	}
-	for t := range l.watched {
-		if !want[t] {
-			remove = append(remove, t)
-		}
-	}
+	add, remove := difference(l.watched, want, byPath)
 	l.watched = want
 	waits := len(want) > 0
 	over := l.waiting && !waits
@@ -427,9 +418,6 @@ func (l *Leader) await(p *sharding.Plan) {
 	if waits {
 		l.lookAgain()
 	}
-	byPath := func(a, b target) int { return strings.Compare(a.path, b.path) }
-	slices.SortFunc(add, byPath)
-	slices.SortFunc(remove, byPath)
 	for _, t := range remove {
 		l.cfg.Unwatch(t.path, t.scope)
 	}
@@ -444,6 +432,23 @@ func (l *Leader) await(p *sharding.Plan) {
 	case over:
 		l.cfg.Waits("")
 	}
+}
+
+// difference is what comes to a set and what goes from it, each in order.
+func difference[T comparable](had, want map[T]bool, order func(a, b T) int) (add, remove []T) {
+	for t := range want {
+		if !had[t] {
+			add = append(add, t)
+		}
+	}
+	for t := range had {
+		if !want[t] {
+			remove = append(remove, t)
+		}
+	}
+	slices.SortFunc(add, order)
+	slices.SortFunc(remove, order)
+	return add, remove
 }
 
 // wary is how long a wait goes on until the leader looks by itself: the node that it

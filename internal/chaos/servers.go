@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/internal/testbed"
@@ -127,5 +126,3 @@ func (w way) close() {
 		p.Close()
 	}
 }
-
-func (w way) String() string { return strings.Join(w.addrs(), ",") }

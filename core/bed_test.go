@@ -70,15 +70,23 @@ func (b *bed) registry() *gate {
 	return g
 }
 
-// until waits for cond, by polling, for at most 30 s.
+// until waits for cond, by polling, for at most 30 s. In a bubble it looks when all that
+// belongs to an instant has happened: what a state shows has then begun, too.
 func (b *bed) until(what string, cond func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !cond(); {
+	for deadline := time.Now().Add(30 * time.Second); !b.settled(cond); {
 		if time.Now().After(deadline) {
 			require.FailNow(b, "still not: "+what)
 		}
 		pause(5 * time.Millisecond)
 	}
+}
+
+func (b *bed) settled(cond func() bool) bool {
+	if b.fake {
+		synctest.Wait()
+	}
+	return cond()
 }
 
 // pause is the interval of bounded polling, and fake time in a bubble.

@@ -191,6 +191,37 @@ func TestFinding19AClockSetBackDoesNotStopFixedDelays(t *testing.T) {
 	})
 }
 
+// Finding 19 once more: a run that ended after the clock was set, and before anybody had looked
+// at it, was followed by its delay and by the whole jump.
+func TestFinding19ADelayThatBeginsAfterTheClockWasSetIsNotMoved(t *testing.T) {
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				var clock wall
+				w := newWitness()
+				w.holds(func(context.Context, core.Shard) error {
+					pause(12 * time.Second)
+					return nil
+				})
+				a := b.start("a", w, core.JobConfig{Name: "delayed", Cron: "@delay 20s", Shards: 1}, core.WithClock(clock.now))
+				b.until("it runs", func() bool { return w.count() == 1 })
+				pause(11 * time.Second)
+				clock.set(by)
+				pause(20 * time.Second) // it ends after one of them
+				require.Equal(b, 1, w.count())
+				pause(2 * time.Second)
+				require.Equal(b, 2, w.count())
+				pause(65 * time.Second)
+				require.Equal(b, 4, w.count())
+				for _, e := range of[event.FireEnded](a) {
+					require.Equal(b, 12*time.Second, e.Took)
+				}
+				a.stop(b)
+			})
+		})
+	}
+}
+
 // Finding 19: an instance that was years ahead excused the fires of years: `through` and `up`.
 func TestFinding19RecordsYearsAheadAreSetBack(t *testing.T) {
 	for name, cron := range map[string]string{"cron": "* * * * * ?", "delay": "@delay 1s"} {

@@ -216,7 +216,7 @@ func (s *Scheduler) clockSet(by time.Duration) {
 	s.emit(event.Warning{Problem: fmt.Sprintf("the clock was set by %v", by.Round(time.Millisecond))})
 	for _, j := range s.all() {
 		if m := j.current(); m != nil {
-			m.ClockSet(by)
+			m.ClockSet()
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (f *Firing) SetAsked(open []Asked, known int64) {
 		asks = append(asks, a)
 	}
 	f.asked = still
-	f.perform(f.machine.Asked(asks, known, f.cfg.Now()))
+	f.perform(f.machine.Asked(asks, known, f.now()))
 	f.arm()
 }
 

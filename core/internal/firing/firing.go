@@ -79,6 +79,7 @@ type Firing struct {
 	timer *timer.Timer
 
 	mu       sync.Mutex
+	wall     *timer.Wall
 	id       string
 	machine  *items.Machine
 	stopping bool
@@ -106,7 +107,7 @@ type fire struct {
 // New starts firing what the ledger in node holds.
 func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, error) {
 	f := &Firing{
-		cfg: c, id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{}, runs: map[int]*run{}, asked: map[int64]*asked{},
+		cfg: c, wall: timer.NewWall(c.Now), id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{}, runs: map[int]*run{}, asked: map[int64]*asked{},
 		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit()}),
 	}
 	f.timer = c.Clock.Timer(f.tick)
@@ -130,18 +131,28 @@ func locks(value []byte) bool {
 	return err != nil || id.Life == ""
 }
 
+// now is the time for the machine, which hears first that the clock was set: an end that came
+// before the clock was looked at by others must not count a delay from an instant that moves.
+func (f *Firing) now() time.Time {
+	now, by := f.wall.Look()
+	if by != 0 {
+		f.machine.ClockSet(by)
+	}
+	return now
+}
+
 // tick is called by the timer.
 func (f *Firing) tick(time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.perform(f.machine.Tick(f.cfg.Now()))
+	f.perform(f.machine.Tick(f.now()))
 	f.arm()
 }
 
 // arm sets the timer to when the machine wants to be asked next. What came due and is still
 // to be called by the timer is not put off.
 func (f *Firing) arm() {
-	now := f.cfg.Now()
+	now := f.now()
 	if due := f.next; !f.never && !due.IsZero() && !due.After(now) {
 		f.perform(f.machine.Tick(now))
 	}
@@ -158,7 +169,7 @@ func (f *Firing) arm() {
 func (f *Firing) Configure(s items.Settings) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.perform(f.machine.Change(s, f.cfg.Now()))
+	f.perform(f.machine.Change(s, f.now()))
 	f.arm()
 }
 
@@ -173,7 +184,7 @@ func (f *Firing) Listen(listen bool) { f.rec.Listen(listen) }
 func (f *Firing) SetServer(enabled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.perform(f.machine.Server(enabled, f.cfg.Now()))
+	f.perform(f.machine.Server(enabled, f.now()))
 	f.arm()
 }
 
@@ -181,7 +192,7 @@ func (f *Firing) SetServer(enabled bool) {
 func (f *Firing) SetForeign(leads bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.perform(f.machine.Foreign(leads, f.cfg.Now()))
+	f.perform(f.machine.Foreign(leads, f.now()))
 	f.arm()
 }
 
@@ -189,16 +200,15 @@ func (f *Firing) SetForeign(leads bool) {
 func (f *Firing) Unblock(item int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.perform(f.machine.Unblock(item, f.cfg.Now()))
+	f.perform(f.machine.Unblock(item, f.now()))
 	f.arm()
 }
 
-// ClockSet says that the wall clock was set.
-func (f *Firing) ClockSet(by time.Duration) {
+// ClockSet says that the wall clock was set: it is looked at, and the timer set anew.
+func (f *Firing) ClockSet() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.machine.ClockSet(by)
-	f.perform(f.machine.Tick(f.cfg.Now()))
+	f.perform(f.machine.Tick(f.now()))
 	f.arm()
 }
 
@@ -213,7 +223,7 @@ func (f *Firing) Ahead(of time.Time) []int {
 func (f *Firing) Reset(of time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.perform(f.machine.Reset(of, f.cfg.Now()))
+	f.perform(f.machine.Reset(of, f.now()))
 	f.arm()
 }
 
@@ -293,7 +303,7 @@ func (f *Firing) State() State {
 func (f *Firing) own(l *ledger.Ledger) {
 	before := f.machine.Numbers()
 	total := f.machine.Total()
-	f.perform(f.machine.Own(l, f.cfg.Now()))
+	f.perform(f.machine.Own(l, f.now()))
 	f.askBack()
 	if l.Asked() > f.machine.AskedUpTo() {
 		f.cfg.Unknown()
@@ -336,12 +346,12 @@ func (f *Firing) onDisabled(n int, e registry.Event) {
 		return
 	case e.Synced:
 		delete(f.seen, n)
-		f.perform(f.machine.Known(n, disabled, f.cfg.Now()))
+		f.perform(f.machine.Known(n, disabled, f.now()))
 	case syncing || !f.machine.IsKnown(n):
 		f.seen[n] = e.Node.Exists()
 		return
 	default:
-		f.perform(f.machine.Known(n, e.Node.Exists(), f.cfg.Now()))
+		f.perform(f.machine.Known(n, e.Node.Exists(), f.now()))
 	}
 	if f.machine.Delayed() {
 		f.arm()

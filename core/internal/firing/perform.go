@@ -109,7 +109,7 @@ func (f *Firing) tell(told skips) {
 
 // launch hands items to their functions.
 func (f *Firing) launch(runs []items.Action) {
-	now := f.cfg.Now()
+	now := f.now()
 	for len(runs) > 0 {
 		first := runs[0]
 		var of []int
@@ -125,7 +125,7 @@ func (f *Firing) launch(runs []items.Action) {
 			}
 		}
 		slices.Sort(of)
-		f.begunFire(first.Due, now, of)
+		f.begunFire(first.Due, of)
 		f.cfg.Emit(event.FireBegun{
 			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
 			Late: now.Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo, Request: first.Request,
@@ -139,10 +139,10 @@ func (f *Firing) launch(runs []items.Action) {
 	}
 }
 
-func (f *Firing) begunFire(due, now time.Time, of []int) {
+func (f *Firing) begunFire(due time.Time, of []int) {
 	x := f.fires[due.UnixNano()]
 	if x == nil {
-		x = &fire{due: due, begun: now, epoch: f.machine.Epoch()}
+		x = &fire{due: due, begun: time.Now(), epoch: f.machine.Epoch()}
 		f.fires[due.UnixNano()] = x
 	}
 	x.items = append(x.items, of...)
@@ -240,7 +240,7 @@ func (f *Firing) left(r *run, err error, took time.Duration) {
 	if err != nil {
 		f.lastErr = err
 	}
-	actions := f.machine.Returned(r.Run.Item, r.Due, f.cfg.Now())
+	actions := f.machine.Returned(r.Run.Item, r.Due, f.now())
 	end := slices.IndexFunc(actions, func(a items.Action) bool { return a.Kind == items.End })
 	if end < 0 { // nothing is recorded of it
 		f.ended(r.Run, took, err)
@@ -305,7 +305,7 @@ func (f *Firing) oneLess(x *fire) {
 	slices.Sort(x.items)
 	f.cfg.Emit(event.FireEnded{
 		Job: f.cfg.Job.Name(), Instance: f.id, Epoch: x.epoch, Due: x.due, Items: slices.Compact(x.items),
-		Failed: len(x.failed), Errs: x.failed, Took: f.cfg.Now().Sub(x.begun),
+		Failed: len(x.failed), Errs: x.failed, Took: time.Since(x.begun),
 	})
 }
 
@@ -313,7 +313,7 @@ func (f *Firing) oneLess(x *fire) {
 func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.cfg.Now()
+	now := f.now()
 	told := skips{}
 	var actions []items.Action
 	for _, x := range changes {
@@ -373,7 +373,7 @@ func (f *Firing) Refused(x execution.Change, why execution.Refusal, rec ledger.I
 	case why == execution.ByRecord && (rec.Running() || rec.Redo.Owed() || !c.Due.After(rec.Through)):
 		reason = items.Behind
 	}
-	f.perform(f.machine.Refused(c.Action.Item, c.Due, reason, rec, detail, f.cfg.Now()))
+	f.perform(f.machine.Refused(c.Action.Item, c.Due, reason, rec, detail, f.now()))
 	if f.machine.Delayed() {
 		f.arm()
 	}

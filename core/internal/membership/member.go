@@ -304,14 +304,14 @@ func (m *Member) changed() {
 }
 
 // ClockSet says that the wall clock was set.
-func (m *Member) ClockSet(by time.Duration) {
+func (m *Member) ClockSet() {
 	m.mu.Lock()
 	f, every := m.firing, m.set.Reconcile
 	m.mu.Unlock()
 	if f == nil {
 		return
 	}
-	f.ClockSet(by)
+	f.ClockSet()
 	m.arm(every)
 	m.believe()
 }

@@ -26,12 +26,36 @@ const Glance = 5 * time.Second
 // counts as a clock that was set.
 const jump = time.Second
 
+// A Wall is a wall clock that is compared with the monotonic one, so that whoever computes
+// with its instants knows when it was set. One goroutine at a time may look at it.
+type Wall struct {
+	now  func() time.Time
+	last time.Time // what now said when the monotonic clock said mono
+	mono time.Time
+}
+
+// NewWall returns the wall clock that now reads.
+func NewWall(now func() time.Time) *Wall {
+	return &Wall{now: now, last: now().Round(0), mono: time.Now()}
+}
+
+// Look returns what the clock says, and by how much it was set since it was looked at last: 0
+// when that is less than a second.
+func (w *Wall) Look() (now time.Time, by time.Duration) {
+	now, mono := w.now().Round(0), time.Now()
+	by = now.Sub(w.last) - mono.Sub(w.mono)
+	w.last, w.mono = now, mono
+	if by.Abs() < jump {
+		by = 0
+	}
+	return now, by
+}
+
 // A Clock owns one goroutine from New to Close.
 type Clock struct {
 	now    func() time.Time
 	jumped func(by time.Duration)
-	wall   time.Time // what now said when the monotonic clock said mono
-	mono   time.Time
+	wall   *Wall
 	mu     sync.Mutex
 	queue  queue
 	wake   chan struct{}
@@ -43,7 +67,7 @@ type Clock struct {
 // New starts a clock that reads now. It calls jumped, on its goroutine, when now
 // has moved against the monotonic clock by a second or more.
 func New(now func() time.Time, jumped func(by time.Duration)) *Clock {
-	c := &Clock{now: now, jumped: jumped, wall: now().Round(0), mono: time.Now(), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	c := &Clock{now: now, jumped: jumped, wall: NewWall(now), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	go c.run()
 	return c
 }
@@ -108,7 +132,9 @@ func (c *Clock) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		c.compare()
+		if _, by := c.wall.Look(); by != 0 {
+			c.jumped(by)
+		}
 		wait, pending := c.callDue()
 		var tick <-chan time.Time
 		if pending {
@@ -121,16 +147,6 @@ func (c *Clock) run() {
 		case <-c.stop:
 			return
 		}
-	}
-}
-
-// compare tells of a wall clock that was set since the last time.
-func (c *Clock) compare() {
-	wall, mono := c.now().Round(0), time.Now()
-	by := wall.Sub(c.wall) - mono.Sub(c.mono)
-	c.wall, c.mono = wall, mono
-	if by.Abs() >= jump {
-		c.jumped(by)
 	}
 }
 

@@ -67,7 +67,6 @@ SEEDS = 2000
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
 	cd core/simulation && $(GO) test -count=1 -timeout 30m -run 'TestSimulation|TestSeedsReproduce|TestOffsets' -seeds $(SEEDS)
 	$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100
-	$(GO) test -count=1 -tags failpoint -run TestMutants ./core/internal/firing
 	cd core/simulation && $(GO) test -count=1 -timeout 30m -tags failpoint -run 'TestFailpoints|TestMutants' -seeds $(SEEDS)
 
 DURATION = 2m
@@ -80,7 +79,7 @@ chaos: $(STEP) ## processes and faults on real servers: DURATION on each REGISTR
 	tools/with-engine $(GO) run $(CHAOS) -duration $(DURATION) $(if $(SERVERS),-servers $(SERVERS))
 
 .PHONY: strikes
-strikes: $(STEP) ## a worker killed, paused and cut off at every failpoint but those of requests and rounds, on each REGISTRY; SEED repeats a run
+strikes: $(STEP) ## a worker killed, paused and cut off at every failpoint of the engine, on each REGISTRY; SEED repeats a run
 	tools/with-engine $(GO) run -tags failpoint $(CHAOS) -strikes -servers 1
 
 .PHONY: build

@@ -98,6 +98,9 @@ func offsetOf(value []byte) (offset string, successes int64, ok bool) {
 // policies are those for missed fires, by name.
 var policies = map[string]core.Misfire{"once": core.MisfireOnce, "skip": core.MisfireSkip, "all": core.MisfireAll}
 
+// givenUp is why a fire is cut that has taken too many instances with it.
+const givenUp = string(event.CutTries)
+
 // mayTell reports whether a fire may be told as skipped for a reason under a policy.
 func mayTell(policy, reason string) bool {
 	switch event.SkipReason(reason) {
@@ -119,40 +122,6 @@ func (e engine) runs(job string) bool {
 	return false
 }
 
-// ledgerOf reads a ledger's value; false means that it is not one.
-func ledgerOf(instance string, value []byte) (history.Ledger, bool) {
-	l, err := ledger.Decode(value)
-	if err != nil {
-		return history.Ledger{}, false
-	}
-	seen := history.Ledger{Instance: instance, Epoch: l.Epoch, Total: l.Total}
-	for n, it := range l.All() {
-		seen.Items = append(seen.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Redo: it.Redo.Due, Leaving: it.Leaving})
-	}
-	return seen, true
-}
-
-// askedOf reads a run that was asked for, and its results.
-func askedOf(value []byte, results [][]byte) (history.Asked, bool) {
-	r, err := layout.UnmarshalRun(value)
-	if err != nil {
-		return history.Asked{}, false
-	}
-	a := history.Asked{Number: r.Number, Request: r.Request, Epoch: r.Epoch, At: r.At, Open: r.Closed.IsZero(), Problem: r.Problem}
-	a.Items, _ = ledger.ParseRange(r.Items, r.Total)
-	answers := r.Answers
-	for _, value := range results {
-		if told, err := layout.UnmarshalResults(value); err == nil {
-			answers = append(answers, told.Results...)
-		}
-	}
-	for _, x := range answers {
-		of, _ := ledger.ParseRange(x.Items, r.Total)
-		a.Outcomes = append(a.Outcomes, history.Outcomes{Items: of, Outcome: x.Outcome})
-	}
-	return a, true
-}
-
 // requestOf is the value of a request.
 func requestOf(items []int, refuse bool, expires time.Time, param string) string {
 	r := layout.Request{Refuse: refuse, Expires: expires, Parameter: param}
@@ -160,21 +129,4 @@ func requestOf(items []int, refuse bool, expires time.Time, param string) string
 		r.Items = ledger.FormatRange(items)
 	}
 	return string(layout.MarshalRequest(r))
-}
-
-// scheduleOf reads the node of the schedule that is in force.
-func scheduleOf(value []byte) (history.Schedule, bool) {
-	s, err := layout.UnmarshalSchedule(value)
-	seen := history.Schedule{N: s.Number, Cron: s.Cron, Zone: s.Zone, Gap: s.Gap, Overlap: s.Overlap, Since: s.Since}
-	if len(s.Before) > 0 {
-		b := s.Before[0]
-		seen.Before = &history.Schedule{Cron: b.Cron, Zone: b.Zone, Gap: b.Gap, Overlap: b.Overlap}
-	}
-	return seen, err == nil
-}
-
-// baseOf reads the node of the epoch that is in force.
-func baseOf(value []byte) (history.Base, bool) {
-	b, err := layout.UnmarshalBase(value)
-	return history.Base{Epoch: b.Epoch, From: b.From, To: b.To, Through: b.Through, Assigned: b.Assigned}, err == nil
 }

@@ -16,14 +16,21 @@ import (
 
 // newScheduler returns the scheduler of a worker with all jobs.
 func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Scheduler, error) {
-	s := core.New(reg,
+	opts := []core.Option{
 		core.WithInstanceName(w.task.Name), core.WithIP(w.task.IP), core.WithClock(w.now), core.WithLogger(log),
-		core.WithListener(w.tell))
+		core.WithListener(w.tell),
+	}
+	for _, spec := range jobs {
+		if spec.listened {
+			opts = append(opts, core.WithRoundListeners(spec.name, core.RoundListeners{AfterAll: w.hear, Again: spec.again}))
+		}
+	}
+	s := core.New(reg, opts...)
 	for _, spec := range jobs {
 		work := core.JobFunc(func(ctx context.Context, s core.Shard) error {
 			return w.run(ctx, spec, history.Record{
 				Job: s.Job, Epoch: s.Epoch, Total: s.Total, Item: s.Item, Due: s.Due, Instance: s.Instance, Fence: int64(s.Fence),
-				Redo: s.Source == core.SourceFailover,
+				Redo: s.Source == core.SourceFailover, Request: s.Request,
 			})
 		})
 		cfg := core.JobConfig{Name: spec.name, Cron: spec.crons[0], TimeZone: "UTC", Shards: spec.totals[0], Concurrency: 64, Failover: spec.failover}
@@ -35,6 +42,13 @@ func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Sch
 		}
 	}
 	return s, nil
+}
+
+// hear is the listener to rounds.
+func (w *worker) hear(ctx context.Context, r core.Round) error {
+	return w.heard(ctx, history.Record{
+		Kind: history.Called, Job: r.Job, Due: r.Due, Instance: r.Instance, Reason: history.AfterAll, Count: r.Attempt,
+	})
 }
 
 // tell writes down an event.
@@ -54,9 +68,10 @@ func (w *worker) tell(e event.Event) {
 	case event.ItemEnded:
 		w.out.Write(history.Record{
 			Kind: history.Ended, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Item: e.Item, Due: e.Due, Took: e.Took, Err: text(e.Err),
+			Request: e.Request,
 		})
 	case event.ItemCut:
-		w.out.Write(history.Record{Kind: history.Cut, Job: e.Job, Epoch: e.Epoch, Item: e.Item, Due: e.Due, Of: e.Instance})
+		w.out.Write(history.Record{Kind: history.Cut, Job: e.Job, Epoch: e.Epoch, Item: e.Item, Due: e.Due, Of: e.Instance, Reason: string(e.Reason)})
 	case event.ItemsSkipped:
 		w.out.Write(history.Record{
 			Kind: history.Skipped, Job: e.Job, Epoch: e.Epoch, Items: e.Items, First: e.First, Due: e.Due, Count: e.Count,

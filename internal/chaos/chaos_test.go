@@ -106,6 +106,7 @@ func TestAWorkersHistory(t *testing.T) {
 		for _, k := range []history.Kind{history.Registered, history.Started, history.Stopped} {
 			require.Equal(t, len(jobs), count[k], k)
 		}
+		require.GreaterOrEqual(t, count[history.Called], 5)
 		require.Empty(t, history.Check(records, rules).Violations)
 	})
 }
@@ -164,7 +165,10 @@ func TestALostSessionIsTold(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	full := func() table {
-		t := table{Tally: history.Tally{Fires: leastFires, Faults: map[string]history.Hits{}}}
+		t := table{Tally: history.Tally{
+			Fires: leastFires, Faults: map[string]history.Hits{}, Asked: map[string]int{"succeeded": leastAsked},
+			Judged: map[history.Invariant]int{history.Rounds: leastHeard},
+		}}
 		for _, k := range kinds() {
 			t.Faults[k.name] = history.Hits{Begun: 3, Hit: 1}
 		}
@@ -183,6 +187,12 @@ func TestVerdict(t *testing.T) {
 	idle.Fires--
 	void := (*voidError)(nil)
 	require.ErrorAs(t, idle.verdict(wantedOf(settings{sizes: []int{3}})), &void)
+	unasked := full()
+	unasked.Asked = nil
+	require.ErrorContains(t, unasked.verdict(wantedOf(settings{sizes: []int{3}})), "items that ran for a request")
+	unheard := full()
+	unheard.Judged = nil
+	require.ErrorContains(t, unheard.verdict(wantedOf(settings{sizes: []int{3}})), "calls of listeners to rounds")
 	broken := full()
 	broken.broken = map[history.Invariant]int{history.Overlap: 1}
 	require.ErrorIs(t, broken.verdict(wantedOf(settings{sizes: []int{3}})), errBroken)

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -113,89 +111,4 @@ func (c *client) put(ctx context.Context, path string, value []byte) error {
 		}
 		return err
 	})
-}
-
-// snapshot reads what stands of a job.
-func (c *client) snapshot(ctx context.Context, job string) (s *history.Snapshot, schedule *history.Schedule, err error) {
-	err = c.do(ctx, func(ctx context.Context, ses registry.Session) error {
-		s, schedule, err = readSnapshot(ctx, ses, jobLayout(job))
-		return err
-	})
-	return s, schedule, err
-}
-
-func readSnapshot(ctx context.Context, ses registry.Session, j layout.Job) (*history.Snapshot, *history.Schedule, error) {
-	s := &history.Snapshot{Running: map[int]string{}}
-	if err := ses.Sync(ctx); err != nil {
-		return nil, nil, err
-	}
-	var items, ledgers []string
-	for _, list := range []struct {
-		path string
-		into *[]string
-	}{{j.Instances(), &s.Instances}, {j.Lives(), &s.Lives}, {j.Sharding(), &items}, {j.Ledgers(), &ledgers}} {
-		names, err := ses.Children(ctx, list.path)
-		if err != nil && !errors.Is(err, registry.ErrNotFound) {
-			return nil, nil, err
-		}
-		*list.into = names
-	}
-	paths := []string{j.Leader(), j.Term(), j.Base(), j.Schedule(), j.Necessary(), j.Processing()}
-	fixed := len(paths)
-	for _, id := range ledgers {
-		paths = append(paths, j.Ledger(id))
-	}
-	var numbers []int
-	for _, name := range items {
-		if n, ok := layout.ParseItem(name); ok {
-			numbers = append(numbers, n)
-			paths = append(paths, j.Running(n))
-		}
-	}
-	nodes, err := ses.Get(ctx, paths...)
-	if err != nil {
-		return nil, nil, err
-	}
-	schedule, err := fill(s, nodes[:fixed])
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, id := range ledgers {
-		node := nodes[fixed+i]
-		if !node.Exists() {
-			continue
-		}
-		l, err := readLedger(id, node.Value)
-		if err != nil {
-			return nil, nil, fmt.Errorf("ledger of %s: %w", id, err)
-		}
-		s.Ledgers = append(s.Ledgers, l)
-	}
-	for i, n := range numbers {
-		if node := nodes[fixed+len(ledgers)+i]; node.Exists() {
-			s.Running[n] = string(node.Value)
-		}
-	}
-	return s, schedule, nil
-}
-
-// fill takes what the fixed nodes say, in the order in which readSnapshot asks.
-func fill(s *history.Snapshot, nodes []registry.Node) (schedule *history.Schedule, err error) {
-	s.Leader, s.Term = string(nodes[0].Value), layout.UnmarshalTerm(nodes[1].Value).Leader
-	if nodes[2].Exists() {
-		if s.Base, err = readBase(nodes[2].Value); err != nil {
-			return nil, err
-		}
-	}
-	if nodes[3].Exists() {
-		if schedule, err = readSchedule(nodes[3].Value); err != nil {
-			return nil, err
-		}
-	}
-	for _, flag := range nodes[4:] {
-		if flag.Exists() {
-			s.Flags = append(s.Flags, flag.Path)
-		}
-	}
-	return schedule, nil
 }

@@ -9,6 +9,9 @@
 // draws the same ones. The table at the end says what was done and seen, and each
 // invariant that was broken, with the history of the item around it (package history).
 //
+// Workers listen to the rounds of some jobs, and the driver asks for runs all the time, of all
+// items or some, with requests and with ElasticJob's triggers.
+//
 // With -strikes, in a build with the tag failpoint, no faults are drawn: one worker after
 // the other is killed, paused or cut off from answers where it comes to a failpoint of
 // the engine (package failpoint), at every one of them and in every one of these ways.
@@ -28,6 +31,6 @@
 //
 // The exit status is 0 when nothing was broken, 1 when something was, 2 for a wrong
 // command line, and 3 when the run is void: too few faults, a kind of fault that never
-// hit, too few fires, no quiescence. The histories of a run that did not end well are
-// kept, and their folder is named.
+// hit, too few fires, runs that were asked for or calls of listeners, no quiescence. The
+// histories of a run that did not end well are kept, and their folder is named.
 package main

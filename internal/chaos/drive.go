@@ -21,6 +21,9 @@ import (
 const (
 	leastFaults = 40
 	leastFires  = 20_000
+	// leastAsked are items that ran since somebody asked for it, leastHeard calls of listeners to rounds.
+	leastAsked = 50
+	leastHeard = 20
 )
 
 // rules are the bounds of a run on a machine that does other things too.
@@ -29,6 +32,7 @@ var rules = history.Rules{
 	Settle: sessionTimeout + 2*time.Second,
 	Owned:  2500 * time.Millisecond, Led: 2500 * time.Millisecond, Changed: 4 * time.Second,
 	Late: 2 * time.Second, Again: 3 * time.Second, Cancel: 700 * time.Millisecond, Tell: 2 * time.Second,
+	Round: 6 * time.Second, Kept: 9 * time.Minute,
 }
 
 const (
@@ -105,13 +109,13 @@ func drive(ctx context.Context, s settings, out io.Writer) error {
 // wantedOf is what a run must have, to say anything.
 func wantedOf(s settings) wanted {
 	if s.strikes {
-		w := wanted{fires: leastFires / 4}
+		w := wanted{fires: leastFires / 4, asked: leastAsked, heard: leastHeard}
 		for _, b := range blows() {
 			w.kinds = append(w.kinds, b.name())
 		}
 		return w
 	}
-	w := wanted{faults: leastFaults, fires: leastFires}
+	w := wanted{faults: leastFaults, fires: leastFires, asked: leastAsked, heard: leastHeard}
 	for _, k := range kinds() {
 		if k.servers <= slices.Max(s.sizes) {
 			w.kinds = append(w.kinds, k.name)
@@ -284,11 +288,16 @@ func (p *part) play() error {
 	over := make(chan struct{})
 	var telling sync.WaitGroup
 	telling.Go(func() { p.progress(over) })
+	asking, enough := context.WithCancel(p.ctx)
+	var demanding sync.WaitGroup
+	demanding.Go(func() { p.demand(asking) })
 	if p.strikes {
 		p.strikeAll()
 	} else {
 		p.disturb()
 	}
+	enough()
+	demanding.Wait()
 	healed, cancel := context.WithTimeout(p.ctx, serverTime)
 	defer cancel()
 	err := p.fleet.ready(healed)
@@ -389,7 +398,8 @@ func (p *part) quiesce() error {
 // settled reports whether nothing of a job is under way.
 func (p *part) settled(s *history.Snapshot, schedule *history.Schedule, spec jobSpec) bool {
 	cfg := p.configs[spec.name]
-	if len(s.Lives) != len(p.fleet.slots) || len(s.Flags)+len(s.Running) > 0 || !slices.Contains(s.Lives, s.Leader) || s.Term == "" {
+	open := slices.ContainsFunc(s.Asked, func(a history.Asked) bool { return a.Open })
+	if open || len(s.Requests) > 0 || len(s.Lives) != len(p.fleet.slots) || len(s.Flags)+len(s.Running) > 0 || !slices.Contains(s.Lives, s.Leader) || s.Term == "" {
 		return false
 	}
 	if s.Base != nil && s.Base.To != cfg.Total || schedule != nil && schedule.Cron != cfg.Cron {

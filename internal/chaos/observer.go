@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -112,10 +113,10 @@ func (o *observer) inForce(job string, e registry.Event) {
 	switch e.Node.Path {
 	case jobLayout(job).Schedule():
 		r.Kind = history.SawSchedule
-		r.Schedule, err = readSchedule(e.Node.Value)
+		r.Schedule, err = nodes.Schedule(e.Node.Value)
 	case jobLayout(job).Base():
 		r.Kind = history.SawBase
-		r.Base, err = readBase(e.Node.Value)
+		r.Base, err = nodes.Base(e.Node.Value)
 	default:
 		return
 	}

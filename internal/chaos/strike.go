@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -31,17 +32,10 @@ type blow struct {
 
 func (b blow) name() string { return b.how + " " + string(b.point) }
 
-// unreached are the points that workers never come to: their jobs have no listeners of rounds, and nobody asks for
-// runs. The simulation strikes at them.
-var unreached = []failpoint.Point{failpoint.BeforeHear, failpoint.AfterHear, failpoint.AfterAccept}
-
 // blows are all of them.
 func blows() []blow {
 	var all []blow
 	for _, p := range failpoint.Points {
-		if slices.Contains(unreached, p) {
-			continue
-		}
 		for _, how := range []string{strikeKill, strikePause, strikeFail} {
 			all = append(all, blow{p, how})
 		}
@@ -115,8 +109,10 @@ func (p *part) strikeOnce(b blow, d drawn) (hits int) {
 // victim takes the worker that is to be struck, and another one that is needed for it.
 func (p *part) victim(b blow, d drawn) (s, partner *slot) {
 	switch b.point {
-	case failpoint.BeforeLead, failpoint.AfterLead:
+	case failpoint.BeforeLead, failpoint.AfterLead, failpoint.AfterAccept:
 		return p.fleet.take(p.leading(jobs[0].name, d.pick), true), nil
+	case failpoint.BeforeHear, failpoint.AfterHear: // whoever leads is called, if he listens
+		return p.fleet.take(p.leading(listened().name, d.pick), true), nil
 	case failpoint.BeforeElect, failpoint.AfterElect:
 		partner = p.fleet.take(p.leading(jobs[0].name, d.pick), false)
 		return p.fleet.take(d.pick, true), partner
@@ -144,6 +140,8 @@ func (p *part) lead(b blow, s, partner *slot, d drawn) (restore func()) {
 	case failpoint.BeforeLead, failpoint.AfterLead:
 		spec := jobs[0]
 		p.configure(spec, func(c *history.Config) { c.Total = other(spec.totals, c.Total, d.pick) })
+	case failpoint.AfterAccept:
+		p.ask(p.ctx, jobs[0], fmt.Sprint("struck", d.pick), rand.New(rand.NewPCG(p.seed, uint64(d.pick)))) //nolint:gosec // not negative
 	case failpoint.BeforeElect, failpoint.AfterElect:
 		partner.stop()
 		return func() { p.restart(partner) }

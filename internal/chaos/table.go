@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/elasticron/elasticron/core/request"
 	"github.com/elasticron/elasticron/internal/history"
 )
 
@@ -31,7 +32,7 @@ func tableOf(r history.Report, troubles []string) table {
 // add sums two tables.
 func (t *table) add(o table) {
 	if t.Skipped == nil {
-		t.Skipped, t.Faults = map[string]int{}, map[string]history.Hits{}
+		t.Skipped, t.Asked, t.Faults = map[string]int{}, map[string]int{}, map[string]history.Hits{}
 		t.Judged, t.broken, t.ways = map[history.Invariant]int{}, map[history.Invariant]int{}, map[string]int{}
 	}
 	for _, n := range []struct {
@@ -46,6 +47,9 @@ func (t *table) add(o table) {
 	}
 	for k, n := range o.Skipped {
 		t.Skipped[k] += n
+	}
+	for k, n := range o.Asked {
+		t.Asked[k] += n
 	}
 	for k, h := range o.Faults {
 		sum := t.Faults[k]
@@ -90,6 +94,9 @@ func (t *table) write(out io.Writer) {
 	for _, why := range slices.Sorted(maps.Keys(t.Skipped)) {
 		row("skipped: "+why, t.Skipped[why])
 	}
+	for _, what := range slices.Sorted(maps.Keys(t.Asked)) {
+		row("asked for: "+what, t.Asked[what])
+	}
 	row("processes killed", t.Crashes)
 	row("sessions lost", t.Losses)
 	row("leaders", t.Leaders)
@@ -123,10 +130,11 @@ func (t *table) late(percent int) string {
 	return t.Lateness[i].Round(time.Millisecond).String()
 }
 
-// wanted is the least that a run must have: kinds of faults that hit, faults, item fires.
+// wanted is the least that a run must have: kinds of faults that hit, faults, item fires, items
+// that ran since they were asked for, calls of listeners to rounds.
 type wanted struct {
-	kinds         []string
-	faults, fires int
+	kinds                       []string
+	faults, fires, asked, heard int
 }
 
 // verdict says whether the run was good.
@@ -140,11 +148,17 @@ func (t *table) verdict(least wanted) error {
 			void = append(void, kind+" never hit")
 		}
 	}
-	if faults < least.faults {
-		void = append(void, fmt.Sprintf("%d faults, at least %d are wanted", faults, least.faults))
-	}
-	if t.Fires < least.fires {
-		void = append(void, fmt.Sprintf("%d item fires, at least %d are wanted", t.Fires, least.fires))
+	for _, x := range []struct {
+		what        string
+		have, least int
+	}{
+		{"faults", faults, least.faults}, {"item fires", t.Fires, least.fires},
+		{"items that ran for a request", t.Asked[string(request.Succeeded)] + t.Asked[string(request.Failed)], least.asked},
+		{"calls of listeners to rounds", t.Judged[history.Rounds], least.heard},
+	} {
+		if x.have < x.least {
+			void = append(void, fmt.Sprintf("%d %s, at least %d are wanted", x.have, x.what, x.least))
+		}
 	}
 	broken := 0
 	for _, n := range t.broken {

@@ -192,3 +192,16 @@ func (w *worker) run(ctx context.Context, spec jobSpec, r history.Record) error 
 	w.out.Write(r)
 	return err
 }
+
+// heard is what a listener to rounds does. r is its call.
+func (w *worker) heard(ctx context.Context, r history.Record) error {
+	r.Session, _ = w.reg.under(r.Instance)
+	w.out.Write(r)
+	switch took := time.Duration(r.Due.UnixNano()/int64(time.Second)%5) * 20 * time.Millisecond; {
+	case !pause(ctx, took):
+		return context.Cause(ctx)
+	case took == 0:
+		return errDrawn
+	}
+	return nil
+}

@@ -45,15 +45,14 @@ const (
 	BaseEarly           Mutation = "an epoch's start is taken before all ledgers are held"
 	RedoIgnored         Mutation = "what a dead instance ran is neither run again nor told"
 	RedoMovesCursor     Mutation = "the begin of a fire that runs again moves the cursor back to it"
+	TriesOfOwed         Mutation = "a death counts as a try of a fire that was to run again and had not begun"
 	AskedForgotten      Mutation = "the record does not say which runs were begun that somebody asked for"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
 	ClaimUnversioned    Mutation = "a claim of a round is written whatever its version and the term's are"
 )
 
-// Mutations are those that the simulation finds. It does not meet RedoMovesCursor within 2,000 seeds: a cursor is ahead
-// of a fire that runs again only where an epoch began meanwhile, and it shows only when that run dies too. The tests of
-// core/internal/firing find it.
+// Mutations are all of them.
 var Mutations = []Mutation{
 	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
-	RedoIgnored, PictureKept, ClaimUnversioned, AskedForgotten,
+	RedoIgnored, RedoMovesCursor, TriesOfOwed, PictureKept, ClaimUnversioned, AskedForgotten,
 }

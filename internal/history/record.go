@@ -20,7 +20,7 @@ const (
 const (
 	// Ended is event.ItemEnded: Job, Epoch, Total, Item, Due, Err.
 	Ended Kind = "ended"
-	// Cut is event.ItemCut: Job, Epoch, Item, Due, Of.
+	// Cut is event.ItemCut: Job, Epoch, Item, Due, Of, Reason.
 	Cut Kind = "cut"
 	// Skipped is event.ItemsSkipped: Job, Epoch, Items, First (zero: not known), Due,
 	// Count, Reason.

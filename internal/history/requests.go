@@ -1,6 +1,9 @@
 package history
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // The outcomes of items that were asked for.
 const (
@@ -17,8 +20,12 @@ func (c *checker) judgeRequests(j *job) {
 	}
 	last := j.quiet[len(j.quiet)-1]
 	s := last.Snapshot
+	kept := time.Duration(0) // since when all stand
+	if c.rules.Kept > 0 {
+		kept = last.At - c.rules.Kept
+	}
 	for _, r := range j.requested {
-		if r.At >= last.At {
+		if r.At >= last.At || r.At < kept {
 			continue
 		}
 		runs := 0
@@ -36,7 +43,7 @@ func (c *checker) judgeRequests(j *job) {
 	}
 	for _, n := range j.runs {
 		number := n.entered.Request
-		if number == 0 || n.entered.At > last.At {
+		if number == 0 || n.entered.At > last.At || n.entered.At < kept {
 			continue
 		}
 		known := slices.ContainsFunc(s.Asked, func(a Asked) bool {

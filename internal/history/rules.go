@@ -83,6 +83,10 @@ type Rules struct {
 	Round time.Duration
 	Calm  time.Duration
 
+	// Kept is how long runs that were asked for stand after their end: what was asked for, or
+	// entered, longer before the last quiescence is not judged by them. Zero: they stand for ever.
+	Kept time.Duration
+
 	// Settle is how long after a disturbing fault no bound holds yet.
 	Settle time.Duration
 	// Owned, Led and Changed bound the time after a life is seen gone, or a total changed.

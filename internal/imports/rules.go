@@ -72,6 +72,7 @@ var Rules = []Rule{
 	{Packages: "internal/imports"},
 	{Packages: "internal/ports"},
 	{Packages: "internal/history"},
+	{Packages: "internal/history/nodes", May: []string{"internal/history", "internal/layout", "internal/layout/ledger"}, Never: services()},
 	{Packages: "internal/chaos", Anything: true, Never: []string{"cmd/...", "examples/..."}},
 	{Packages: "internal/testbed/...", Anything: true, Never: []string{"core/...", "cmd/...", "examples/..."}},
 	{Packages: "tools/reference", May: []string{"config"}, Never: services()},

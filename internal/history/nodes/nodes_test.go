@@ -1,0 +1,70 @@
+package nodes_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/history/nodes"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func TestEachNodeIsReadWhole(t *testing.T) {
+	l := ledger.New(3, 5)
+	l.Held = true
+	l.Set(1, ledger.Item{Through: noon, Run: noon.Add(time.Second)})
+	l.Set(4, ledger.Item{Through: noon, Leaving: true, Redo: ledger.Redo{Due: noon.Add(-time.Second)}})
+	gotLedger, err := nodes.Ledger("i1", l.Encode())
+	require.NoError(t, err)
+	require.Equal(t, history.Ledger{Instance: "i1", Epoch: 3, Total: 5, Held: true, Items: []history.Holding{
+		{Item: 1, Through: noon, Run: noon.Add(time.Second)},
+		{Item: 4, Through: noon, Leaving: true, Redo: noon.Add(-time.Second)},
+	}}, gotLedger)
+
+	base, err := nodes.Base(layout.MarshalBase(layout.Base{Epoch: 2, From: 4, To: 5, Through: noon, Assigned: true}))
+	require.NoError(t, err)
+	require.Equal(t, &history.Base{Epoch: 2, From: 4, To: 5, Through: noon, Assigned: true}, base)
+
+	schedule, err := nodes.Schedule(layout.MarshalSchedule(layout.Schedule{
+		Number: 9, Rule: layout.Rule{Cron: "@every 2s", Zone: "UTC", Gap: "skip", Overlap: "first"}, Since: noon,
+		Before: []layout.Past{{Rule: layout.Rule{Cron: "@every 1s"}, Since: noon.Add(-time.Hour)}},
+	}))
+	require.NoError(t, err)
+	require.Equal(t, &history.Schedule{
+		N: 9, Cron: "@every 2s", Zone: "UTC", Gap: "skip", Overlap: "first", Since: noon,
+		Before: &history.Schedule{N: 8, Cron: "@every 1s", Since: noon.Add(-time.Hour)},
+	}, schedule)
+
+	run, err := nodes.Asked(
+		layout.MarshalRun(layout.Run{
+			Number: 7, Request: "r1", Items: "0-2", Epoch: 3, Total: 5, At: noon,
+			Answers: []layout.Answer{{Items: "2", Outcome: "refused"}},
+		}),
+		[][]byte{layout.MarshalResults(layout.Results{Results: []layout.Answer{{Items: "0-1", Outcome: "succeeded"}}}), []byte("{")},
+	)
+	require.NoError(t, err)
+	require.Equal(t, history.Asked{
+		Number: 7, Request: "r1", Epoch: 3, At: noon, Items: []int{0, 1, 2}, Open: true,
+		Outcomes: []history.Outcomes{{Items: []int{2}, Outcome: "refused"}, {Items: []int{0, 1}, Outcome: "succeeded"}},
+	}, run)
+}
+
+func TestWhatIsNoNodeOfOursIsAnError(t *testing.T) {
+	bad := []byte("no")
+	_, err := nodes.Ledger("i1", bad)
+	require.Error(t, err)
+	_, err = nodes.Schedule(bad)
+	require.Error(t, err)
+	_, err = nodes.Base(bad)
+	require.Error(t, err)
+	_, err = nodes.Asked(bad, nil)
+	require.Error(t, err)
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -94,6 +95,11 @@ func (w *world) plan() []*fault {
 		f := &fault{kind: one(r, []string{"ElasticJob joins", "ElasticJob leads", "ElasticJob leads"}), at: between(r, 2*time.Second, unrest)}
 		f.lasts = between(r, w.timeout/10, w.timeout*5/2)
 		f.dice = func() *rand.Rand { return w.dice.of("fault of ElasticJob") }
+		plan = append(plan, f)
+	}
+	if r := w.dice.of("plan of deaths"); chance(r, 3) {
+		f := &fault{kind: one(r, []string{"killed again", "killed before it runs again"}), at: between(r, 2*time.Second, unrest), lasts: 20 * time.Second}
+		f.dice = func() *rand.Rand { return w.dice.of("fault of deaths") }
 		plan = append(plan, f)
 	}
 	return plan
@@ -467,6 +473,132 @@ var kinds = []kind{
 	})},
 	{"ElasticJob joins", 0, true, besideElasticJob(false)},
 	{"ElasticJob leads", 0, true, besideElasticJob(true)},
+	{"killed again", 0, false, killedAgain},
+	{"killed before it runs again", 0, true, killedBefore},
+}
+
+// killedAgain asks for a run of a job, kills the process at which it waited for a fire that still
+// ran, once it runs, and then the one at which it runs again: the item's cursor is beyond it.
+func killedAgain(w *world, f *fault, r *rand.Rand) *blow {
+	j, ok := w.withFailover(r)
+	if !ok {
+		return nil
+	}
+	deaths, asked := 0, 0
+	var first holding
+	w.look(f, func() {
+		runs := w.holdings(j, func(h holding) bool {
+			if deaths == 0 {
+				return h.Run.Before(h.Through) && !h.Run.IsZero()
+			}
+			return h.Item == first.Item && h.Run.Equal(first.Run) && h.by != first.by
+		})
+		switch {
+		case deaths == 2:
+		case len(runs) > 0:
+			first = one(r, runs)
+			deaths++
+			w.replace(first.by)
+		case deaths == 0 && asked < 10 && len(w.holdings(j, holding.runs)) > 0:
+			id := "again" + strconv.Itoa(asked)
+			if w.write(j.layout.Request(id), requestOf(nil, false, time.Time{}, "")) {
+				w.log.tell("", history.Record{Kind: history.Requested, Who: "driver", Job: j.name, Of: id})
+			}
+			asked++
+		}
+	})
+	return &blow{of: j.name, hit: func() int { return deaths / 2 }, end: func() {}}
+}
+
+// killedBefore kills a process that runs an item, and three that are to run the fire again and
+// are not let begin it: for none of those may it be held responsible.
+func killedBefore(w *world, f *fault, r *rand.Rand) *blow {
+	j, ok := w.withFailover(r)
+	if !ok || w.fate != nil {
+		return nil
+	}
+	running := w.holdings(j, holding.runs)
+	if len(running) == 0 {
+		return nil
+	}
+	first, deaths := one(r, running), 1
+	begins := func(op registry.Op) bool {
+		l, err := nodes.Ledger(path.Base(op.Path), op.Value)
+		return err == nil && slices.ContainsFunc(l.Items, func(h history.Holding) bool { return h.Item == first.Item && h.Run.Equal(first.Run) })
+	}
+	w.fate = func(_ string, ops []registry.Op) memory.Fate {
+		if deaths < 4 && slices.ContainsFunc(ops, begins) {
+			return memory.Refused
+		}
+		return memory.Deliver
+	}
+	w.replace(first.by)
+	w.look(f, func() {
+		owing := w.holdings(j, func(h holding) bool { return h.Item == first.Item && h.Redo.Equal(first.Run) })
+		if deaths < 4 && len(owing) > 0 {
+			deaths++
+			w.replace(owing[0].by)
+		}
+	})
+	return &blow{of: j.name, hit: func() int { return deaths / 4 }, end: func() { w.fate = nil }}
+}
+
+// withFailover draws a job whose fires run again.
+func (w *world) withFailover(r *rand.Rand) (*job, bool) {
+	some := slices.DeleteFunc(slices.Clone(w.jobs), func(j *job) bool { return !j.failover || j.delayed })
+	if len(some) == 0 {
+		return nil, false
+	}
+	return one(r, some), true
+}
+
+// look does something again and again until a fault is over.
+func (w *world) look(f *fault, do func()) {
+	if f.ended {
+		return
+	}
+	do()
+	w.later("look of "+f.kind, 20*time.Millisecond, func() { w.look(f, do) })
+}
+
+// replace kills a process, whose session ends at once, and starts another.
+func (w *world) replace(p *process) {
+	p.crash()
+	w.expire(p)
+	w.add("")
+}
+
+// A holding is an item in the ledger of a process that lives.
+type holding struct {
+	history.Holding
+	epoch int
+	by    *process
+}
+
+func (h holding) runs() bool { return !h.Run.IsZero() }
+
+// holdings are those of a job that match.
+func (w *world) holdings(j *job, match func(holding) bool) (all []holding) {
+	for _, id := range w.list(j.layout.Ledgers()) {
+		l, err := nodes.Ledger(id, []byte(w.read(j.layout.Ledger(id))))
+		i := slices.IndexFunc(w.alive(), func(p *process) bool { return p.lives(id) })
+		if err != nil || i < 0 {
+			continue
+		}
+		for _, h := range l.Items {
+			if h := (holding{h, l.Epoch, w.alive()[i]}); match(h) {
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}
+
+// lives reports whether an instance is one of the process, under its latest session.
+func (p *process) lives(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session != nil && p.sessions[id] == p.session
 }
 
 // elasticJob is the id of an instance of ElasticJob itself.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/internal/schedule"
 	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -65,6 +66,7 @@ func (w *world) settling() time.Duration { return 2*w.timeout + 5*time.Second }
 
 // judge returns what is wrong with a run.
 func (w *world) judge() (history.Report, []violation) {
+	w.judgeTries()
 	report := history.Check(w.log.records, w.rules())
 	found := w.violations
 	for _, v := range report.Violations {
@@ -87,12 +89,45 @@ func (w *world) judgeCommit(p *process, ops []registry.Op) {
 	for _, op := range ops {
 		dir, id := path.Split(op.Path)
 		root, ledgers := path.Split(path.Clean(dir))
+		if ledgers == "ledgers" {
+			w.noteBegun(path.Base(root), id, op.Value)
+		}
 		if op.Kind != registry.OpSet || ledgers != "ledgers" || under[root+"lives/"+id] || under[root+"term"] {
 			continue
 		}
 		w.judging.Lock()
 		w.violations = append(w.violations, violation{"guard", p.name + " sets " + op.Path + " under no life and no term"})
 		w.judging.Unlock()
+	}
+}
+
+// noteBegun notes which instances have tried to begin which fires.
+func (w *world) noteBegun(job, id string, value []byte) {
+	l, err := nodes.Ledger(id, value)
+	if err != nil {
+		return
+	}
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	for _, h := range l.Items {
+		if h.Run.IsZero() {
+			continue
+		}
+		k := history.Key{Job: job, Epoch: l.Epoch, Item: h.Item, Due: h.Run.UnixNano()}
+		if !slices.Contains(w.begun[k], id) {
+			w.begun[k] = append(w.begun[k], id)
+		}
+	}
+}
+
+// judgeTries judges that a fire is given up for the deaths of three instances only where three
+// had begun it.
+func (w *world) judgeTries() {
+	for _, r := range w.log.records {
+		k := history.Key{Job: r.Job, Epoch: r.Epoch, Item: r.Item, Due: r.Due.UnixNano()}
+		if r.Kind == history.Cut && r.Reason == givenUp && len(w.begun[k]) < 3 {
+			w.violations = append(w.violations, violation{"tries", fmt.Sprintf("%v is given up, and only %q had begun it", k, w.begun[k])})
+		}
 	}
 }
 

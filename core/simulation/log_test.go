@@ -136,7 +136,7 @@ func recordOf(e event.Event) (r history.Record, ok bool) {
 			Request: e.Request,
 		}
 	case event.ItemCut:
-		r = history.Record{Kind: history.Cut, Job: e.Job, Epoch: e.Epoch, Item: e.Item, Due: e.Due.UTC(), Of: e.Instance}
+		r = history.Record{Kind: history.Cut, Job: e.Job, Epoch: e.Epoch, Item: e.Item, Due: e.Due.UTC(), Of: e.Instance, Reason: string(e.Reason)}
 	case event.ItemsSkipped:
 		r = history.Record{
 			Kind: history.Skipped, Job: e.Job, Epoch: e.Epoch, Items: e.Items, First: e.First, Due: e.Due.UTC(),

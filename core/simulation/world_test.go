@@ -15,6 +15,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
@@ -80,15 +81,16 @@ type world struct {
 	offsets *offsets // nil where runs set none
 
 	judging    sync.Mutex
-	violations []violation // that need no checker
-	struck     []string    // lives that the driver ended
+	violations []violation              // that need no checker
+	begun      map[history.Key][]string // who has tried to commit the begin of a fire
+	struck     []string                 // lives that the driver ended
 	erased     []erasure
 	shut       []string // stable ids whose job was shut down from outside: it leaves by itself
 	forged     []string // lives whose owner looks dead and is not
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{seed: seed, dice: newDice(seed), start: time.Now()}
+	w := &world{seed: seed, dice: newDice(seed), start: time.Now(), begun: map[history.Key][]string{}}
 	w.log = newLog(w.start)
 	w.driver = newDriver(w.log.settle)
 	r := w.dice.of("world")
@@ -438,13 +440,11 @@ func (w *world) snapshot() {
 			}
 		}
 		for _, id := range w.list(at.Ledgers()) {
-			if l, ok := ledgerOf(id, []byte(w.read(at.Ledger(id)))); ok {
+			if l, err := nodes.Ledger(id, []byte(w.read(at.Ledger(id)))); err == nil {
 				s.Ledgers = append(s.Ledgers, l)
 			}
 		}
-		if b, ok := baseOf([]byte(w.read(j.layout.Base()))); ok {
-			s.Base = &b
-		}
+		s.Base, _ = nodes.Base([]byte(w.read(j.layout.Base()))) // nil where there is none
 		for _, name := range w.list(at.InForce()) {
 			if id, is := layout.RequestID(name); is {
 				s.Requests = append(s.Requests, id)
@@ -457,7 +457,7 @@ func (w *world) snapshot() {
 			for _, id := range w.list(at.RunResults(n)) {
 				results = append(results, []byte(w.read(at.RunResult(n, id))))
 			}
-			if a, ok := askedOf([]byte(w.read(at.Run(n))), results); ok {
+			if a, err := nodes.Asked([]byte(w.read(at.Run(n))), results); err == nil {
 				s.Asked = append(s.Asked, a)
 			}
 		}
@@ -580,12 +580,12 @@ func (w *world) onNode(seen map[string]registry.Node, j *job, kind history.Node,
 	case kind == history.Running && before.Created != n.Created:
 		r.Kind, r.Node, r.Instance, r.Item = history.Come, kind, string(n.Value), item
 	case kind == "schedule":
-		if s, ok := scheduleOf(n.Value); ok {
-			r.Kind, r.Schedule = history.SawSchedule, &s
+		if s, err := nodes.Schedule(n.Value); err == nil {
+			r.Kind, r.Schedule = history.SawSchedule, s
 		}
 	case kind == "base":
-		if b, ok := baseOf(n.Value); ok {
-			r.Kind, r.Base = history.SawBase, &b
+		if b, err := nodes.Base(n.Value); err == nil {
+			r.Kind, r.Base = history.SawBase, b
 		}
 	}
 	if r.Kind != "" {

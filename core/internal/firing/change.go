@@ -73,11 +73,14 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 			return false
 		}
 		rec.Run, rec.Request = c.Due, c.Request
+		if c.Redo && failpoint.Mutant(failpoint.RedoMovesCursor) {
+			rec.Through = c.Due
+		}
 		if c.Request != 0 {
 			rec.Redo.Due, rec.Asked = time.Time{}, max(rec.Asked, c.Request)
 			break // what the schedule says is not touched
 		}
-		if rec.Redo.Due = (time.Time{}); !c.Redo || failpoint.Mutant(failpoint.RedoMovesCursor) {
+		if rec.Redo.Due = (time.Time{}); !c.Redo {
 			rec.Through = later(rec.Through, c.Due, c.delayed)
 		}
 	case items.Record:

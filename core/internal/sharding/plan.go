@@ -317,6 +317,9 @@ const MaxTries = 3
 // where failover is on, and is cut otherwise.
 func (p *Plan) orphan(id string, rec ledger.Item) ledger.Item {
 	redo := rec.Redo
+	if redo.Owed() && failpoint.Mutant(failpoint.TriesOfOwed) {
+		redo.Tries++
+	}
 	if rec.Running() {
 		redo = ledger.Redo{Due: rec.Run, Lost: id, Tries: rec.Redo.Tries + 1}
 	}

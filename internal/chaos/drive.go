@@ -142,20 +142,23 @@ func drivePart(ctx context.Context, s settings, i int, dir string, out io.Writer
 			rng:      rand.New(rand.NewPCG(s.seed, draws)),
 			terminal: out, configs: map[string]history.Config{},
 		}
-		if err := p.run(); err != nil {
-			return table{}, fmt.Errorf("%w (histories: %s)", err, in)
+		failed := p.run()
+		if p.fleet == nil { // no servers, so nothing to judge
+			return table{}, fmt.Errorf("%w (histories: %s)", failed, in)
 		}
 		one, err := p.told(in)
 		if err != nil {
-			return table{}, err
+			return table{}, errors.Join(failed, err)
 		}
 		one.void = try
 		switch {
-		case one.lost > 0 && s.registry == onZooKeeper:
+		case one.LostWrites > 0 && s.registry == onZooKeeper:
 			fmt.Fprintf(out, "chaos: %s lost acknowledged writes: the part is void (histories: %s)\n", s.registry, in)
 		case one.upstream > 0:
 			fmt.Fprintf(out, "chaos: %s ended %d lives before their Deadline as a paused server woke (etcd's issue 15247): "+
 				"the part is void (histories: %s)\n", s.registry, one.upstream, in)
+		case failed != nil:
+			return table{}, fmt.Errorf("%w (histories: %s)", failed, in)
 		default:
 			return one, nil
 		}
@@ -170,8 +173,8 @@ func (p *part) told(in string) (table, error) {
 	defer func() { _, _ = text.WriteTo(p.terminal) }()
 	fmt.Fprintf(&text, "\n%s, servers: %d (%s), %v:\n", p.registry, p.size, p.wayOf, p.length)
 	t, err := judged(in, p.registry, p.fleet.troubles, &text)
-	t.acked, t.lost = p.witness.counts()
-	fmt.Fprintf(&text, "  the servers acknowledged %d counts of the witness, and lost %d\n", t.acked, t.lost)
+	t.acked = p.witness.counts()
+	fmt.Fprintf(&text, "  the servers acknowledged %d counts of the witness, and lost %d writes, theirs and workers'\n", t.acked, t.LostWrites)
 	return t, err
 }
 
@@ -370,9 +373,10 @@ func (p *part) quiesce() error {
 	for _, spec := range jobs {
 		p.configure(spec, func(c *history.Config) { c.Cron = restCron })
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, quietTime)
-	defer cancel()
+	end := time.Now().Add(quietTime)
 	for _, spec := range jobs {
+		ctx, cancel := context.WithTimeout(p.ctx, max(time.Until(end), quietTime/8)) // one that does not come to rest leaves some to others
+		defer cancel()
 		var last *history.Snapshot
 		calm := 0
 		err := poll(ctx, func() bool {

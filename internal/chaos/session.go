@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +32,7 @@ func (r *watched) Open(ctx context.Context) (registry.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &watchedSession{Session: ses, in: r, closing: make(chan struct{})}
+	s := &watchedSession{Session: ses, in: r, closing: make(chan struct{}), acked: map[string]registry.Revision{}}
 	r.out.Write(history.Record{Kind: history.Opened, Session: ses.ID(), Deadline: commonOf(ses.Deadline())})
 	go s.follow()
 	return s, nil
@@ -55,6 +56,9 @@ type watchedSession struct {
 	in      *watched
 	once    sync.Once
 	closing chan struct{}
+
+	mu    sync.Mutex
+	acked map[string]registry.Revision // of the latest write that was acknowledged, by path
 }
 
 // heartbeat is how often the Deadline is written down.
@@ -92,7 +96,47 @@ func (s *watchedSession) Commit(ctx context.Context, ops ...registry.Op) (regist
 			s.in.out.Write(history.Record{Kind: history.Leaving, Job: job, Instance: id})
 		}
 	}
-	return s.Session.Commit(ctx, ops...)
+	rev, err := s.Session.Commit(ctx, ops...)
+	if err != nil {
+		return rev, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, op := range ops {
+		switch op.Kind {
+		case registry.OpDelete:
+			delete(s.acked, op.Path)
+		case registry.OpCreate, registry.OpCreateEphemeral, registry.OpSet:
+			s.acked[op.Path] = max(s.acked[op.Path], rev)
+		case registry.OpCheck:
+		}
+	}
+	return rev, nil
+}
+
+// Get implements registry.Store. What a session has written, and what was acknowledged to it, it
+// reads: a node that is older was lost by the servers.
+func (s *watchedSession) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	s.mu.Lock()
+	acked := make([]registry.Revision, len(paths))
+	for i, path := range paths {
+		acked[i] = s.acked[path]
+	}
+	s.mu.Unlock()
+	nodes, err := s.Session.Get(ctx, paths...)
+	for i, n := range nodes {
+		if !n.Exists() || n.Modified >= acked[i] { // one that is gone may have been deleted by others
+			continue
+		}
+		s.in.out.Write(history.Record{
+			Kind: history.LostWrites, Session: s.ID(), Count: 1,
+			Reason: fmt.Sprintf("%s was modified at %#x, a write of it at %#x was acknowledged", n.Path, n.Modified, acked[i]),
+		})
+		s.mu.Lock()
+		delete(s.acked, n.Path) // told
+		s.mu.Unlock()
+	}
+	return nodes, err
 }
 
 // lifeAt is the life that a path stands for: /elasticron/{namespace}/{job}/lives/{id}.

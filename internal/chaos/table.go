@@ -19,10 +19,9 @@ type table struct {
 	broken   map[history.Invariant]int
 	ways     map[string]int
 	troubles []string
-	// acked and lost are the witness's counts.
-	acked, lost int64
-	void        int // attempts that said nothing
-	upstream    int // lives that the service itself ended early
+	acked    int64 // counts of the witness
+	void     int   // attempts that said nothing
+	upstream int   // lives that the service itself ended early
 }
 
 func tableOf(r history.Report, troubles []string) table {
@@ -41,7 +40,7 @@ func (t *table) add(o table) {
 	}{
 		{&t.Records, o.Records}, {&t.Runs, o.Runs}, {&t.Fires, o.Fires}, {&t.Ended, o.Ended}, {&t.Failed, o.Failed},
 		{&t.Cut, o.Cut}, {&t.Again, o.Again}, {&t.Untold, o.Untold}, {&t.Due, o.Due}, {&t.Crashes, o.Crashes}, {&t.Losses, o.Losses},
-		{&t.Leaders, o.Leaders}, {&t.Epochs, o.Epochs},
+		{&t.Leaders, o.Leaders}, {&t.Epochs, o.Epochs}, {&t.LostWrites, o.LostWrites},
 	} {
 		*n.into += n.more
 	}
@@ -65,7 +64,6 @@ func (t *table) add(o table) {
 		t.ways[k] += n
 	}
 	t.acked += o.acked
-	t.lost += o.lost
 	t.void += o.void
 	t.Lateness = append(t.Lateness, o.Lateness...)
 	slices.Sort(t.Lateness)
@@ -95,14 +93,15 @@ func (t *table) write(out io.Writer) {
 		row("skipped: "+why, t.Skipped[why])
 	}
 	for _, what := range slices.Sorted(maps.Keys(t.Asked)) {
-		row("asked for: "+what, t.Asked[what])
+		row("asked for: "+briefly(what), t.Asked[what])
 	}
 	row("processes killed", t.Crashes)
 	row("sessions lost", t.Losses)
 	row("leaders", t.Leaders)
 	row("changed totals", t.Epochs)
 	if t.acked > 0 {
-		row("counts of the witness", t.acked, fmt.Sprintf("%d lost", t.lost))
+		row("counts of the witness", t.acked)
+		row("acknowledged writes that were lost", t.LostWrites)
 		row("parts void, run again", t.void)
 	}
 	if n := len(t.Lateness); n > 0 {
@@ -123,6 +122,15 @@ func (t *table) write(out io.Writer) {
 	for _, text := range t.troubles {
 		fmt.Fprintln(out, "  trouble:", text)
 	}
+}
+
+// briefly keeps the table narrow.
+func briefly(text string) string {
+	const most = 30
+	if len(text) <= most {
+		return text
+	}
+	return text[:most-1] + "…"
 }
 
 func (t *table) late(percent int) string {
@@ -165,7 +173,7 @@ func (t *table) verdict(least wanted) error {
 		broken += n
 	}
 	switch {
-	case broken > 0 || len(t.troubles) > 0 || t.lost > 0:
+	case broken > 0 || len(t.troubles) > 0 || t.LostWrites > 0:
 		return errBroken
 	case len(void) > 0:
 		return &voidError{void}

@@ -23,7 +23,6 @@ type witness struct {
 
 	mu    sync.Mutex
 	acked int64 // acknowledged counts
-	lost  int64 // how many counts went back, in all
 }
 
 const (
@@ -102,9 +101,9 @@ func (w *witness) compare(stands int64) {
 		return
 	}
 	w.out.Write(history.Record{
-		Kind: history.Note, Reason: fmt.Sprintf("the servers lost acknowledged writes: count %d stands, %d was acknowledged", stands, w.acked),
+		Kind: history.LostWrites, Count: int(w.acked - stands),
+		Reason: fmt.Sprintf("the witness's count %d stands, %d was acknowledged", stands, w.acked),
 	})
-	w.lost += w.acked - stands
 	w.acked = stands
 }
 
@@ -116,9 +115,9 @@ func (w *witness) look(ctx context.Context) error {
 	})
 }
 
-// counts are how many counts were acknowledged, and how many were lost.
-func (w *witness) counts() (acked, lost int64) {
+// counts are how many counts were acknowledged.
+func (w *witness) counts() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.acked, w.lost
+	return w.acked
 }

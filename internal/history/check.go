@@ -202,6 +202,8 @@ func (c *checker) learn(r *Record) {
 		p := c.process(r.Of)
 		p.crashed = min(p.crashed, r.At)
 		c.report.Tally.Crashes++
+	case LostWrites:
+		c.report.Tally.LostWrites += r.Count
 	case Stopping:
 		p := c.process(r.Who)
 		p.stopping = min(p.stopping, r.At)

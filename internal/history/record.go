@@ -66,6 +66,10 @@ const (
 	Stopping Kind = "stopping"
 )
 
+// LostWrites: the servers lost Count writes that they had acknowledged: Reason. Nothing that
+// follows says anything about their clients.
+const LostWrites Kind = "lost writes"
+
 // What the driver of the run did.
 const (
 	// Configured: Config is what the job's configuration says from now on.

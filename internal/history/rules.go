@@ -207,6 +207,8 @@ type Tally struct {
 	// Crashes, Losses, Leaders and Epochs count processes killed, sessions lost, changes
 	// of leader, and totals in force after the first.
 	Crashes, Losses, Leaders, Epochs int
+	// LostWrites are writes that the servers lost after they had acknowledged them.
+	LostWrites int
 }
 
 // Hits counts the faults of one kind, and those that hit something.

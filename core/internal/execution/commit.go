@@ -17,6 +17,10 @@ import (
 // errForeign: the ledger is not the one that this life made.
 var errForeign = errors.New("the ledger was replaced or deleted from outside")
 
+// errBack: ZooKeeper's servers do that now and then (ZOOKEEPER-4643, 4646). What the ledger says
+// to run here may have ended long ago, and would never end again: the registration is given up.
+var errBack = errors.New("the ledger is older than what the registry has acknowledged")
+
 type refusal struct {
 	change Change
 	why    Refusal

@@ -290,6 +290,22 @@ func TestWhatEndsTheRegistration(t *testing.T) {
 	})
 }
 
+// Servers that lose what they had acknowledged leave a ledger behind that says of ended items that
+// they run.
+func TestALedgerThatWentBackEndsTheRegistration(t *testing.T) {
+	onBed(t, 2, func(b *bed) {
+		b.submit(begin, due(1), 0)
+		b.pass(time.Second)
+		require.Len(t, b.take().steps(), 1)
+		b.rec.mu.Lock()
+		b.rec.version++ // one more commit was acknowledged than the node has seen
+		b.rec.mu.Unlock()
+		b.rec.Refresh(false)
+		synctest.Wait()
+		require.ErrorIs(t, b.take().gone[0], errBack)
+	})
+}
+
 // The registration ends while the outcome of a commit is not known: Resume finds it in the
 // ledger that the next one starts from.
 func TestSuspendedInDoubt(t *testing.T) {

@@ -24,14 +24,17 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	}
 	node := nodes[0]
 	r.mu.Lock()
-	known := node.Created == r.created && node.Version == r.version
+	created, version := r.created, r.version
 	r.mu.Unlock()
-	if known {
-		return true
-	}
-	if node.Created != r.created {
+	switch {
+	case node.Created != created:
 		r.end(fmt.Errorf("execution: %s: %w", path, errForeign))
 		return false
+	case node.Version < version:
+		r.end(fmt.Errorf("execution: %s: %w", path, errBack))
+		return false
+	case node.Version == version:
+		return true
 	}
 	led, err := ledger.Decode(node.Value)
 	if err != nil {

@@ -72,17 +72,7 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		if !c.mayBegin(*rec, in) {
 			return false
 		}
-		rec.Run, rec.Request = c.Due, c.Request
-		if c.Redo && failpoint.Mutant(failpoint.RedoMovesCursor) {
-			rec.Through = c.Due
-		}
-		if c.Request != 0 {
-			rec.Redo.Due, rec.Asked = time.Time{}, max(rec.Asked, c.Request)
-			break // what the schedule says is not touched
-		}
-		if rec.Redo.Due = (time.Time{}); !c.Redo {
-			rec.Through = later(rec.Through, c.Due, c.delayed)
-		}
+		c.begin(rec)
 	case items.Record:
 		rec.Through, rec.Run = later(rec.Through, c.Due, true), c.Due
 	case items.End:
@@ -121,6 +111,19 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	}
 	rec.Told = items.Told(c.Skips)
 	return true
+}
+
+// begin says that the fire runs. Only one of the schedule, and not one that runs again, moves the
+// cursor.
+func (c *change) begin(rec *ledger.Item) {
+	rec.Run, rec.Request, rec.Redo.Due = c.Due, c.Request, time.Time{}
+	switch {
+	case c.Redo && failpoint.Mutant(failpoint.RedoMovesCursor):
+		rec.Through = c.Due
+	case c.Request == 0 && !c.Redo:
+		rec.Through = later(rec.Through, c.Due, c.delayed)
+	}
+	rec.Asked = max(rec.Asked, c.Request)
 }
 
 // undo takes the begin out of the record.

@@ -15,13 +15,13 @@
 //		fmt.Println(it.Number, it.State, it.Why)
 //	}
 //
-// Each call of ElasticJob's lifecycle API has its function, but for trigger, which comes
-// with requests:
+// Each call of ElasticJob's lifecycle API has its function:
 //
 //	getJobConfiguration, updateJobConfiguration      Config, SetConfig
 //	removeJobConfiguration                           RemoveJob
 //	disable, enable, shutdown, remove (job?, ip?)    Disable, Enable, Shutdown, RemoveServers
 //	dump                                             Dump; ServeDumps answers ElasticJob's own
+//	trigger (job)                                    Trigger
 //	disable, enable (job, item)                      DisableItem, EnableItem
 //	getJobsTotalCount                                Names
 //	getAllJobsBriefInfo, getJobBriefInfo             Jobs, Job
@@ -48,7 +48,7 @@
 //
 // # Errors
 //
-// ErrNoJob, ErrNoItem, ErrChanged, *InUseError (ErrInUse); *core.ConfigError for what is
+// ErrNoJob, ErrNoItem, ErrNoRequest, ErrNoFire, ErrChanged, *InUseError (ErrInUse); *core.ConfigError for what is
 // wrong with a configuration or a name; else those of package registry.
 //
 // # Concurrency

@@ -73,11 +73,11 @@ func (a *Admin) Explain(ctx context.Context, job string, item int, at time.Time)
 	if item < 0 || item >= max(v.total(), v.stored.ShardingTotalCount) {
 		return Answer{}, failed("explain", job, ErrNoItem)
 	}
-	return v.explain(item, at.Round(0)), nil
+	return v.explain(item, v.holdings()[item], at.Round(0)), nil
 }
 
-func (v *view) explain(item int, at time.Time) Answer {
-	h := v.orphan(v.holdings()[item])
+func (v *view) explain(item int, h holding, at time.Time) Answer {
+	h = v.orphan(h)
 	ans := Answer{Job: v.job.Name(), Item: item, At: at, Facts: v.facts(item, h)}
 	ans.Outcome, ans.Why = v.fate(item, h, at)
 	return ans

@@ -231,4 +231,10 @@ func (v *view) blocked(n int, h holding) string {
 	return ""
 }
 
+// off reports whether somebody has switched off what is needed for an item to begin.
+func (v *view) off(n int, h holding) bool {
+	id, _ := layout.ParseInstanceID(h.owner)
+	return v.has(v.job.Disabled(n)) || v.stored.Disabled || h.owner != "" && (v.paused[id.Stable()] || !v.enabled(id.IP))
+}
+
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -48,8 +48,9 @@
 //
 // # Errors
 //
-// ErrNoJob, ErrNoItem, ErrNoRequest, ErrNoFire, ErrChanged, *InUseError (ErrInUse); *core.ConfigError for what is
-// wrong with a configuration or a name; else those of package registry.
+// ErrNoJob, ErrNoItem, ErrNoRequest, ErrNoFire, ErrNotRunning, ErrChanged, *InUseError
+// (ErrInUse); *core.ConfigError for what is wrong with a configuration or a name; else those of
+// package registry.
 //
 // # Concurrency
 //

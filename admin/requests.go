@@ -55,9 +55,7 @@ func (a *Admin) trigger(ctx context.Context, job string, r request.Request) (str
 	case r.Within > 0:
 		asked.Expires = a.now().Add(r.Within)
 	}
-	var random [10]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	id := hex.EncodeToString(random[:])
+	id := newID()
 	return id, a.edit(ctx, func(ctx context.Context) ([]registry.Op, error) {
 		// A commit whose answer was lost may have been answered already.
 		at, err := a.findRequest(ctx, j, id)
@@ -71,6 +69,13 @@ func (a *Admin) trigger(ctx context.Context, job string, r request.Request) (str
 		}
 		return []registry.Op{registry.Create(j.Request(id), layout.MarshalRequest(asked))}, nil
 	})
+}
+
+// newID is the name of a node that nobody else makes.
+func newID() string {
+	var random [10]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return hex.EncodeToString(random[:])
 }
 
 // A found is where a request is.

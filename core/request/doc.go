@@ -16,6 +16,9 @@
 // schedule says of the item is not touched: what comes due while it runs for a request is
 // missed, and JobConfig.Misfire says what becomes of it.
 //
+// A run ends early where somebody asks for it (package admin, Kill): its context ends, with a
+// *KilledError as its cause.
+//
 // # Concurrency
 //
 // These are values.

@@ -122,3 +122,17 @@ func (e *Error) Error() string {
 
 // Is reports whether target is ErrExpired and the request has.
 func (e *Error) Is(target error) bool { return target == ErrExpired && e.Result.Problem == Expired }
+
+// A KilledError is the cause of a run's context (context.Cause) that ends since somebody asked for
+// it with admin.Kill, and the error of a run that returns for that reason.
+type KilledError struct {
+	// By says who asked, for people; "" where he did not say.
+	By string
+}
+
+func (e *KilledError) Error() string {
+	if e.By == "" {
+		return "killed"
+	}
+	return "killed by " + e.By
+}

@@ -98,6 +98,11 @@ func offsetOf(value []byte) (offset string, successes int64, ok bool) {
 // policies are those for missed fires, by name.
 var policies = map[string]core.Misfire{"once": core.MisfireOnce, "skip": core.MisfireSkip, "all": core.MisfireAll}
 
+// killOf is the value that asks for the end of a run.
+func killOf(item int, due time.Time) string {
+	return string(layout.MarshalKill(layout.Kill{Item: item, Due: due, By: "the simulation"}))
+}
+
 // givenUp is why a fire is cut that has taken too many instances with it.
 const givenUp = string(event.CutTries)
 

@@ -98,7 +98,7 @@ func (w *world) plan() []*fault {
 		plan = append(plan, f)
 	}
 	if r := w.dice.of("plan of deaths"); chance(r, 3) {
-		f := &fault{kind: one(r, []string{"killed again", "killed before it runs again"}), at: between(r, 2*time.Second, unrest), lasts: 20 * time.Second}
+		f := &fault{kind: one(r, []string{"killed again", "killed before it runs again", "runs ended by an operator"}), at: between(r, 2*time.Second, unrest), lasts: 20 * time.Second}
 		f.dice = func() *rand.Rand { return w.dice.of("fault of deaths") }
 		plan = append(plan, f)
 	}
@@ -475,6 +475,7 @@ var kinds = []kind{
 	{"ElasticJob leads", 0, true, besideElasticJob(true)},
 	{"killed again", 0, false, killedAgain},
 	{"killed before it runs again", 0, true, killedBefore},
+	{"runs ended by an operator", 0, false, endedRuns},
 }
 
 // killedAgain asks for a run of a job, kills the process at which it waited for a fire that still
@@ -541,6 +542,22 @@ func killedBefore(w *world, f *fault, r *rand.Rand) *blow {
 		}
 	})
 	return &blow{of: j.name, hit: func() int { return deaths / 4 }, end: func() { w.fate = nil }}
+}
+
+// endedRuns asks for the end of what runs of a job, one item after the other.
+func endedRuns(w *world, f *fault, r *rand.Rand) *blow {
+	j, n := one(r, w.jobs), 0
+	w.look(f, func() {
+		running := w.holdings(j, holding.runs)
+		if len(running) == 0 || !chance(r, 10) {
+			return
+		}
+		h := one(r, running)
+		if w.write(j.layout.Kill(strconv.Itoa(n)), killOf(h.Item, h.Run)) {
+			n++
+		}
+	})
+	return &blow{of: j.name, hit: func() int { return n }, end: func() {}}
 }
 
 // withFailover draws a job whose fires run again.

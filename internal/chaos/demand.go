@@ -17,14 +17,16 @@ import (
 const demandPause = 700 * time.Millisecond
 
 // demand asks for runs until ctx ends: of all items or some, queued or refused while they are
-// busy, and, one in four, of what an instance owns, as ElasticJob's tools ask.
+// busy, or of what an instance owns, as ElasticJob's tools ask; and for the end of what runs.
 func (p *part) demand(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(p.seed, 1<<32)) // faults are drawn from others
 	for n := 1; pause(ctx, time.Duration(rng.Int64N(int64(2*demandPause)))); n++ {
-		spec := jobs[rng.IntN(len(jobs))]
-		if rng.IntN(4) == 0 {
+		switch spec := jobs[rng.IntN(len(jobs))]; rng.IntN(6) {
+		case 0:
 			p.trigger(ctx, spec, rng)
-		} else {
+		case 1:
+			p.endOne(ctx, spec, fmt.Sprint(n), rng)
+		default:
 			p.ask(ctx, spec, fmt.Sprint("r", n), rng)
 		}
 	}
@@ -71,4 +73,32 @@ func (p *part) trigger(ctx context.Context, spec jobSpec, rng *rand.Rand) {
 		return err
 	})
 	p.out.Write(history.Record{Kind: history.Note, Job: spec.name, Reason: "triggered " + id, Err: text(err)})
+}
+
+// endOne asks for the end of one run.
+func (p *part) endOne(ctx context.Context, spec jobSpec, id string, rng *rand.Rand) {
+	reading, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	s, _, err := p.client.snapshot(reading, spec.name)
+	if err != nil {
+		return
+	}
+	var running []history.Holding
+	for _, l := range s.Ledgers {
+		for _, h := range l.Items {
+			if !h.Run.IsZero() {
+				running = append(running, h)
+			}
+		}
+	}
+	if len(running) == 0 {
+		return
+	}
+	h := running[rng.IntN(len(running))]
+	value := layout.MarshalKill(layout.Kill{Item: h.Item, Due: h.Run, By: "chaos"})
+	err = p.client.attempt(ctx, func(ctx context.Context, ses registry.Session) error {
+		_, err := ses.Commit(ctx, registry.Create(jobLayout(spec.name).Kill(id), value))
+		return err
+	})
+	p.out.Write(history.Record{Kind: history.Note, Job: spec.name, Item: h.Item, Due: h.Run, Reason: "asked for its end", Err: text(err)})
 }

@@ -105,10 +105,45 @@ func UnmarshalResults(value []byte) (Results, error) {
 	return r, unmarshalOwn("results", value, &r)
 }
 
+// A Kill asks for the end of one fire of one item, or of one run that was asked for.
+type Kill struct {
+	Item int `json:"item"`
+	// Due is that of the fire, or of the run (Run.At).
+	Due time.Time `json:"due"`
+	// By says who asks, for people.
+	By string `json:"by,omitempty"`
+}
+
+// MarshalKill writes the value of a kill's node.
+func MarshalKill(k Kill) []byte {
+	k.Due = k.Due.UTC()
+	return marshalOwn(k)
+}
+
+// UnmarshalKill reads what MarshalKill writes. The error is a *field.Error.
+func UnmarshalKill(value []byte) (Kill, error) {
+	var k Kill
+	if err := unmarshalOwn("kill", value, &k, &k.Due); err != nil {
+		return k, err
+	}
+	if k.Item < 0 || k.Due.IsZero() {
+		return k, &field.Error{Field: "kill", Problem: "holds no item and fire; delete the node"}
+	}
+	return k, nil
+}
+
 const (
 	requestPrefix = "request@"
 	runPrefix     = "run@"
+	killPrefix    = "kill@"
 )
+
+// Kill is persistent: somebody asks for the end of a run (MarshalKill). The leader deletes it after
+// a minute. It stands in InForce, which every member watches anyway.
+func (j Job) Kill(id string) string { return j.own + "/inforce/" + killPrefix + id }
+
+// IsKill reports whether a name is that of a node of Job.Kill.
+func IsKill(node string) bool { return strings.HasPrefix(node, killPrefix) }
 
 // Request is persistent: somebody asks for a run (MarshalRequest). It stands in InForce,
 // which every member watches anyway.

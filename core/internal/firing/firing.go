@@ -88,6 +88,7 @@ type Firing struct {
 	fires    map[int64]*fire
 	runs     map[int]*run // what places have of each item
 	asked    map[int64]*asked
+	kills    map[kill]string // who asks for it
 	next     time.Time
 	never    bool
 	lastFire time.Time

@@ -2,12 +2,14 @@ package firing
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/core/request"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
@@ -29,7 +31,9 @@ func (f *Firing) perform(actions []items.Action) {
 			runs = append(runs, a)
 		case items.Drop:
 			if f.cfg.Places.Drop(a.Item) {
-				delete(f.runs, a.Item)
+				if r := f.runs[a.Item]; r != nil {
+					r.over()
+				}
 				f.forgetRun(a.Due)
 				actions = append(slices.Clone(f.machine.Dropped(a.Item, a.Due)), actions...)
 			}
@@ -166,6 +170,8 @@ func (f *Firing) newRun(a items.Action) *run {
 	if f.stopping || f.machine.Wanted(a.Item) {
 		r.askBack()
 	}
+	r.ctx, r.cancel = context.WithCancelCause(r.ctx)
+	f.killWanted(r)
 	return r
 }
 
@@ -181,10 +187,11 @@ func (f *Firing) askBack() {
 
 // A run is one item in the hands of places.
 type run struct {
-	f     *Firing
-	ctx   context.Context
-	yield chan struct{} // closed with asked
-	asked bool          // guarded by the firing's lock
+	f      *Firing
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	yield  chan struct{} // closed with asked
+	asked  bool          // guarded by the firing's lock
 	Run
 }
 
@@ -197,6 +204,7 @@ func (r *run) askBack() {
 
 // over forgets the run. The caller holds mu.
 func (r *run) over() {
+	r.cancel(nil)
 	if r.f.runs[r.Run.Item] == r {
 		delete(r.f.runs, r.Run.Item)
 	}
@@ -212,7 +220,7 @@ func (r *run) First() bool { return r.Redo }
 // the item, however long it waited for its place.
 func (r *run) Enter() bool {
 	failpoint.Hit(failpoint.BeforeEnter)
-	if r.ctx.Err() != nil || !time.Now().Before(r.f.cfg.Session.Deadline()) {
+	if r.f.cfg.Context.Err() != nil || !time.Now().Before(r.f.cfg.Session.Deadline()) {
 		return false
 	}
 	return r.f.entered(r)
@@ -225,7 +233,13 @@ func (f *Firing) entered(r *run) bool {
 }
 
 // Call implements places.Run.
-func (r *run) Call() error { return r.f.cfg.Call(r.ctx, r.Run) }
+func (r *run) Call() error {
+	err := r.f.cfg.Call(r.ctx, r.Run)
+	if killed, is := errors.AsType[*request.KilledError](context.Cause(r.ctx)); is && errors.Is(err, context.Canceled) {
+		return killed // it says more
+	}
+	return err
+}
 
 // Left implements places.Run.
 func (r *run) Left(err error, took time.Duration) {

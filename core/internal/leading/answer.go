@@ -20,6 +20,8 @@ import (
 const (
 	// kept is how long at least a run that was asked for is shown after it was closed.
 	kept = 10 * time.Minute
+	// killing is how long a kill counts: the run may move to another instance meanwhile.
+	killing = time.Minute
 	// doubt is how long an open run is waited for until the ledgers are looked at once more:
 	// the result of an end may not have been written.
 	doubt = 15 * time.Second
@@ -46,6 +48,7 @@ type answering struct {
 	last     int64
 	requests []registry.Node
 	runs     []registry.Node
+	kills    []string
 	wake     time.Duration // when to look again, 0 for never
 }
 
@@ -117,6 +120,9 @@ func (a *answering) do(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.tidyKills(ctx); err != nil {
+		return err
+	}
 	a.l.follow(open)
 	return nil
 }
@@ -136,8 +142,11 @@ func (a *answering) read(ctx context.Context) error {
 		return fmt.Errorf("core: requests: %w", err)
 	}
 	paths := []string{job.Term(), job.Base(), job.Runs()}
+	a.kills = nil
 	for _, name := range names {
-		if id, is := layout.RequestID(name); is {
+		if layout.IsKill(name) {
+			a.kills = append(a.kills, name)
+		} else if id, is := layout.RequestID(name); is {
 			paths = append(paths, job.Request(id))
 		} else if n, is := layout.RunNumber(name); is {
 			paths, a.last = append(paths, job.Run(n)), max(a.last, n)
@@ -414,6 +423,25 @@ func (l *Leader) keep(number int64) time.Duration {
 		l.closed[number] = since
 	}
 	return kept - time.Since(since)
+}
+
+// tidyKills deletes the kills that have counted for long enough.
+func (a *answering) tidyKills(ctx context.Context) error {
+	seen := make(map[string]time.Time, len(a.kills))
+	for _, name := range a.kills {
+		since, known := a.l.kills[name]
+		if !known {
+			since = time.Now()
+		}
+		if left := killing - time.Since(since); left > 0 {
+			seen[name] = since
+			a.again(left)
+		} else if err := a.commit(ctx, registry.Delete(a.l.cfg.Job.InForce()+"/"+name, registry.AnyVersion)); err != nil && !errors.Is(err, registry.ErrNotFound) {
+			return err
+		}
+	}
+	a.l.kills = seen
+	return nil
 }
 
 // forget deletes a run, with its results.

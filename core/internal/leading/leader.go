@@ -101,12 +101,13 @@ type Leader struct {
 	rounds   rounds
 
 	// Of the work task alone:
-	stamp     int                 // of this leader's commits
-	refused   int                 // commits in a row that met a change of a ledger
-	contended []string            // whose ledgers the last of them would have written
-	warned    map[string]bool     // foreign nodes that were told
-	closed    map[int64]time.Time // since when it knows that runs are
-	floor     time.Time           // until when ElasticJob led, where it did before this term
+	stamp     int                  // of this leader's commits
+	refused   int                  // commits in a row that met a change of a ledger
+	contended []string             // whose ledgers the last of them would have written
+	warned    map[string]bool      // foreign nodes that were told
+	closed    map[int64]time.Time  // since when it knows that runs are
+	kills     map[string]time.Time // since when it knows of them, by the names of their nodes
+	floor     time.Time            // until when ElasticJob led, where it did before this term
 }
 
 type target struct {

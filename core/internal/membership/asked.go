@@ -18,7 +18,8 @@ func (m *Member) onAsked(n registry.Node) (then func(), is bool) {
 	name := path.Base(n.Path)
 	_, isRequest := layout.RequestID(name)
 	_, isRun := layout.RunNumber(name)
-	if !isRequest && !isRun {
+	isKill := layout.IsKill(name)
+	if !isRequest && !isRun && !isKill {
 		return nil, false
 	}
 	if n.Exists() {
@@ -26,13 +27,33 @@ func (m *Member) onAsked(n registry.Node) (then func(), is bool) {
 	} else {
 		delete(m.asks, name)
 	}
-	if isRequest {
+	switch {
+	case isRequest:
 		return m.answer, true
+	case isKill:
+		return m.onKill(name, n), true
 	}
 	return func() {
 		m.runs.Poke()
 		m.answer()
 	}, true
+}
+
+// onKill follows the runs that somebody wants to end. The caller holds mu.
+func (m *Member) onKill(name string, n registry.Node) func() {
+	delete(m.kills, name)
+	if n.Exists() {
+		k, err := layout.UnmarshalKill(n.Value)
+		if err != nil {
+			m.warn("foreign value in "+n.Path, err)
+			return m.answer
+		}
+		m.kills[name] = k
+	}
+	return func() {
+		m.putInForce()
+		m.answer()
+	}
 }
 
 // answer has the leader see to requests and to what was asked for.

@@ -101,7 +101,8 @@ type Member struct {
 	up        time.Time
 	servers   map[string]string
 	triggered map[string]registry.Node // instances that ElasticJob 2's word asks to run
-	asks      map[string]bool          // nodes of requests and runs
+	asks      map[string]bool          // nodes of requests, runs and kills
+	kills     map[string]layout.Kill   // by their nodes' names
 	halted    map[string]bool          // stable names that an operator has paused
 	instances map[string]bool
 	lives     map[string]layout.Life
@@ -137,7 +138,7 @@ const (
 // New returns a member that does nothing before Join.
 func New(c Config) *Member {
 	m := &Member{
-		cfg: c, servers: map[string]string{}, asks: map[string]bool{}, triggered: map[string]registry.Node{}, halted: map[string]bool{},
+		cfg: c, servers: map[string]string{}, asks: map[string]bool{}, kills: map[string]layout.Kill{}, triggered: map[string]registry.Node{}, halted: map[string]bool{},
 		instances: map[string]bool{}, lives: map[string]layout.Life{},
 		java: java{live: map[string]bool{}, told: map[string]bool{}, joins: c.Beside},
 	}

@@ -92,11 +92,12 @@ func (m *Member) putInForce() {
 	m.mu.Lock()
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
 	after, beside, foreign := m.set.ShowAfter, m.besideJava(), m.java.led != ""
-	listened := m.listened()
+	listened, kills := m.listened(), slices.Collect(maps.Values(m.kills))
 	m.mu.Unlock()
 	if f == nil || left {
 		return
 	}
+	f.SetKills(kills)
 	f.Show(after, beside)
 	f.SetForeign(foreign)
 	f.SetServer(begins)

@@ -29,11 +29,19 @@ func TestRequestsAndRunsAreReadAsTheyWereWritten(t *testing.T) {
 	read, err := UnmarshalResults(MarshalResults(results))
 	require.NoError(t, err)
 	require.Equal(t, results, read)
+	kill := Kill{Item: 3, Due: now, By: "ops"}
+	killed, err := UnmarshalKill(MarshalKill(kill))
+	require.NoError(t, err)
+	require.Equal(t, kill, killed)
 }
 
 func TestWhatIsNoRunIsRefused(t *testing.T) {
 	for _, text := range []string{"", "{", "null", "[]", `{"n":0,"at":"2026-11-22T08:00:00Z"}`, `{"n":1}`, `{"n":1,"at":"x"}`} {
 		_, err := UnmarshalRun([]byte(text))
+		require.Error(t, err, text)
+	}
+	for _, text := range []string{"", "{", "null", "[]", `{"item":1}`, `{"item":-1,"due":"2026-11-22T08:00:00Z"}`} {
+		_, err := UnmarshalKill([]byte(text))
 		require.Error(t, err, text)
 	}
 	for _, text := range []string{"", "{", "[]", `{"items":7}`} {
@@ -52,6 +60,9 @@ func TestNodesOfRequestsAndRuns(t *testing.T) {
 	require.Equal(t, "/elasticron/shop/orders/inforce/request@ab", j.Request("ab"))
 	require.Equal(t, "/elasticron/shop/orders/inforce/run@12", j.Run(12))
 	require.Equal(t, "/elasticron/shop/orders/runs/12/id", j.RunResult(12, "id"))
+	require.Equal(t, "/elasticron/shop/orders/inforce/kill@ab", j.Kill("ab"))
+	require.True(t, IsKill("kill@ab"))
+	require.False(t, IsKill("run@1"))
 	id, is := RequestID("request@ab")
 	require.True(t, is)
 	require.Equal(t, "ab", id)

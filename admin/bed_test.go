@@ -161,7 +161,13 @@ func (b *bed) remove(p string) {
 // until waits for cond, by polling, for at most 30 s.
 func (b *bed) until(what string, cond func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !cond(); {
+	settled := func() bool {
+		if b.expire != nil { // in a bubble: all that belongs to this instant has happened
+			synctest.Wait()
+		}
+		return cond()
+	}
+	for deadline := time.Now().Add(30 * time.Second); !settled(); {
 		if time.Now().After(deadline) {
 			require.FailNow(b, "still not: "+what)
 		}

@@ -103,6 +103,9 @@ func killOf(item int, due time.Time) string {
 	return string(layout.MarshalKill(layout.Kill{Item: item, Due: due, By: "the simulation"}))
 }
 
+// setBackWarning is told of records that are set back, which a clock far ahead had made.
+const setBackWarning = "was ahead of the clock and is set back"
+
 // givenUp is why a fire is cut that has taken too many instances with it.
 const givenUp = string(event.CutTries)
 

@@ -52,6 +52,21 @@ func (w *world) strike(f *fault) {
 	w.later("end of "+f.kind+f.at.String(), f.lasts, func() { f.finish(w) })
 }
 
+// lingers says that a fault disturbs until an instant, though it is over: messages that it has
+// delayed are still under way.
+func (w *world) lingers(fault, of string, until time.Time) {
+	left := time.Until(until)
+	if left <= 0 {
+		return
+	}
+	r := history.Record{Kind: history.FaultBegun, Who: "driver", Fault: fault + ", under way", Of: of, Disturbs: true}
+	w.log.tell("", r)
+	w.later("end of what is under way of "+fault+of+until.String(), left, func() {
+		r.Kind, r.Count = history.FaultEnded, 1
+		w.log.tell("", r)
+	})
+}
+
 // finish ends a fault, once.
 func (f *fault) finish(w *world) {
 	if f.ended || !f.struck {
@@ -326,13 +341,19 @@ var kinds = []kind{
 			p.slow = factor
 			p.mu.Unlock()
 		}
-		return &blow{of: strconv.Itoa(len(some)), hit: func() int { return max(hit, 0) }, end: func() {
+		of := strconv.Itoa(len(some))
+		return &blow{of: of, hit: func() int { return max(hit, 0) }, end: func() {
+			var until time.Time
 			for _, p := range some {
 				p.mu.Lock()
 				hit += p.hits
 				p.slow = 0
+				if p.slowUntil.After(until) {
+					until = p.slowUntil
+				}
 				p.mu.Unlock()
 			}
+			w.lingers("slow", of, until)
 		}}
 	}},
 	{"server paused", 3, true, func(w *world, _ *fault, _ *rand.Rand) *blow {
@@ -478,7 +499,7 @@ var kinds = []kind{
 	{"runs ended by an operator", 0, false, endedRuns},
 }
 
-// killedAgain asks for a run of a job, kills the process at which it waited for a fire that still
+// killedAgain asks for a run of an item, kills the process at which it waited for a fire that still
 // ran, once it runs, and then the one at which it runs again: the item's cursor is beyond it.
 func killedAgain(w *world, f *fault, r *rand.Rand) *blow {
 	j, ok := w.withFailover(r)
@@ -500,9 +521,13 @@ func killedAgain(w *world, f *fault, r *rand.Rand) *blow {
 			first = one(r, runs)
 			deaths++
 			w.replace(first.by)
-		case deaths == 0 && asked < 10 && len(w.holdings(j, holding.runs)) > 0:
+		case deaths == 0 && asked < 10:
+			running := w.holdings(j, holding.runs)
+			if len(running) == 0 {
+				return
+			}
 			id := "again" + strconv.Itoa(asked)
-			if w.write(j.layout.Request(id), requestOf(nil, false, time.Time{}, "")) {
+			if w.write(j.layout.Request(id), requestOf([]int{one(r, running).Item}, false, time.Time{}, "")) {
 				w.log.tell("", history.Record{Kind: history.Requested, Who: "driver", Job: j.name, Of: id})
 			}
 			asked++

@@ -169,6 +169,9 @@ var excuses = []struct {
 	{"outcome: a clock a year ahead decided", history.Outcome, func(w *world, v history.Violation) bool {
 		return len(w.decidedAhead(v.Key, ledger.Believable)) > 0
 	}},
+	{"outcome: a record was set back to a clock that is behind", history.Outcome, func(w *world, v history.Violation) bool {
+		return w.setBack(v.Key)
+	}},
 	{"coverage: an epoch begins where a clock a year ahead stood", history.Coverage, func(w *world, v history.Violation) bool {
 		return strings.Contains(v.Text, "its epoch did not have") && w.basedAhead(v.Key.Job)
 	}},
@@ -286,6 +289,17 @@ func (w *world) decidedAhead(k history.Key, by time.Duration) (found []history.R
 		}
 	}
 	return found
+}
+
+// setBack reports whether an owner has told that it sets records back, by a clock that was before
+// the fire, and then ran it.
+func (w *world) setBack(k history.Key) bool {
+	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
+		return r.Kind == history.Warned && r.Job == k.Job && strings.Contains(r.Reason, setBackWarning) && r.Wall.Before(time.Unix(0, k.Due).Add(100*time.Millisecond)) &&
+			slices.ContainsFunc(w.log.records, func(run history.Record) bool {
+				return run.Kind == history.Entered && keyOf(run) == k && run.Who == r.Who && run.At >= r.At
+			})
+	})
 }
 
 // wall is what the driver's clock says at an instant of the run.

@@ -34,20 +34,21 @@ type process struct {
 	owned    map[string]history.Record // what it told last of that in this session
 	giveUp   context.CancelFunc        // ends a Start that still waits
 
-	mu       sync.Mutex
-	held     []*step // while it stands still
-	stopping bool
-	opened   int
-	session  *session // the latest
-	watchers []*watcher
-	sessions map[string]*session
-	resume   chan struct{} // not nil while it stands still
-	ahead    time.Duration // of the true time
-	frozen   time.Time     // not zero: its clock stands still too
-	slow     int           // times the usual latency
-	denied   string        // commits of paths that hold this are denied; "" none
-	deaf     string        // the same for watches
-	hits     int           // of the faults above
+	mu        sync.Mutex
+	held      []*step // while it stands still
+	stopping  bool
+	opened    int
+	session   *session // the latest
+	watchers  []*watcher
+	sessions  map[string]*session
+	resume    chan struct{} // not nil while it stands still
+	ahead     time.Duration // of the true time
+	frozen    time.Time     // not zero: its clock stands still too
+	slow      int           // times the usual latency
+	slowUntil time.Time     // what was sent meanwhile is under way until then
+	denied    string        // commits of paths that hold this are denied; "" none
+	deaf      string        // the same for watches
+	hits      int           // of the faults above
 }
 
 func (p *process) tell(source string, r history.Record) {
@@ -82,6 +83,9 @@ func (p *process) latency(key string) time.Duration {
 	if p.slow > 0 {
 		p.hits++
 		d *= time.Duration(p.slow)
+		if at := time.Now().Add(d); at.After(p.slowUntil) {
+			p.slowUntil = at
+		}
 	}
 	return d
 }

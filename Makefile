@@ -69,9 +69,10 @@ SEEDED = cd core/simulation && $(GO) test -count=1 -timeout 30m
 .PHONY: simulation
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
 	tools/side-by-side "$(SEEDED) -run 'TestSimulation|TestSeedsReproduce|TestOffsets' -seeds $(HALF)" \
-		"$(SEEDED) -run TestSimulation -first $$(($(HALF) + 1)) -seeds $$(($(SEEDS) - $(HALF)))" \
-		"$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100"
-	tools/side-by-side "$(SEEDED) -tags failpoint -run TestFailpoints" "$(SEEDED) -tags failpoint -run TestMutants -seeds $(SEEDS)"
+		"$(SEEDED) -run TestSimulation -first $$(($(HALF) + 1)) -seeds $$(($(SEEDS) - $(HALF)))"
+	tools/side-by-side "$(SEEDED) -tags failpoint -run TestFailpoints" \
+		"$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100 && \
+		$(SEEDED) -tags failpoint -run TestMutants -seeds $(SEEDS)"
 
 DURATION = 2m
 REGISTRY = etcd,zookeeper

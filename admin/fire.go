@@ -92,7 +92,9 @@ func (v *view) complete(due time.Time) (answers []Answer, over bool, err error) 
 	}
 	holdings := v.holdings()
 	for n := range v.total() {
-		holdings[n] = holdings[n] // those that nobody owns yet
+		if _, owned := holdings[n]; !owned {
+			holdings[n] = holding{}
+		}
 	}
 	over = len(holdings) > 0
 	for _, n := range slices.Sorted(maps.Keys(holdings)) {

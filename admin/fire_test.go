@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -166,7 +165,7 @@ func TestWhatCannotBeAwaited(t *testing.T) {
 		require.ErrorIs(b, err, admin.ErrNoFire)
 		require.ErrorContains(b, err, "has no fire then")
 		_, err = b.AwaitFire(ctx, "hello", time.Now().Add(time.Hour).Truncate(5*time.Minute))
-		require.True(b, errors.Is(err, context.DeadlineExceeded), "%v", err)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
 		b.start("c", "127.0.0.1", core.JobConfig{Name: "loose", Cron: "* * * * * ?", Shards: 2, Monitor: core.MonitorOff})
 		_, err = b.AwaitFire(b.Context(), "loose", time.Now().Truncate(time.Second))
 		require.ErrorIs(b, err, admin.ErrNoFire)

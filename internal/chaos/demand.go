@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/elasticron/elasticron/internal/history"
@@ -25,7 +26,7 @@ func (p *part) demand(ctx context.Context) {
 		case 0:
 			p.trigger(ctx, spec, rng)
 		case 1:
-			p.endOne(ctx, spec, fmt.Sprint(n), rng)
+			p.endOne(ctx, spec, strconv.Itoa(n), rng)
 		default:
 			p.ask(ctx, spec, fmt.Sprint("r", n), rng)
 		}

@@ -241,6 +241,7 @@ func TestASessionNoticesLostWrites(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, ses.Close(t.Context()))
+		synctest.Wait()
 		records, err := history.Read(&out)
 		require.NoError(t, err)
 		require.Equal(t, 1, history.Check(records, rules).Tally.LostWrites, "it is told once")

@@ -348,6 +348,26 @@ func TestInvariants(t *testing.T) {
 		},
 		{name: "a fire of the schedule before, by one who had not heard", history: append(sound(), ranBy("w1", "i1", "s1", 0, 6000, 6010)...)},
 		{
+			name: "missed fires that are counted by the schedule before",
+			history: append(sound(), at(7010, Record{
+				Kind: Skipped, Who: "w1", Job: "a", Epoch: 1, Items: []int{0}, First: wall(6000), Due: wall(7000), Count: 2, Reason: "missed",
+			})),
+		},
+		{
+			name: "by one who should have heard of the next",
+			history: append(sound(), at(8010, Record{
+				Kind: Skipped, Who: "w1", Job: "a", Epoch: 1, Items: []int{0}, First: wall(6000), Due: wall(7000), Count: 2, Reason: "missed",
+			})),
+			want: map[Invariant]int{Outcome: 1},
+		},
+		{
+			name: "and that are counted by none",
+			history: append(sound(), at(7010, Record{
+				Kind: Skipped, Who: "w1", Job: "a", Epoch: 1, Items: []int{0}, First: wall(6000), Due: wall(7000), Count: 3, Reason: "missed",
+			})),
+			want: map[Invariant]int{Outcome: 1},
+		},
+		{
 			name:    "by one who should have",
 			history: append(sound(), ranBy("w1", "i1", "s1", 0, 8000, 8010)...),
 			want:    map[Invariant]int{Coverage: 1},

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +49,9 @@ func inBubble(t *testing.T, test func(b *bed)) {
 	})
 }
 
+// chroots counts those of the tests on ZooKeeper, whose server they share.
+var chroots atomic.Int64
+
 // onEach runs a test on memory, etcd and ZooKeeper.
 func onEach(t *testing.T, test func(b *bed)) {
 	t.Helper()
@@ -68,10 +71,11 @@ func onEach(t *testing.T, test func(b *bed)) {
 	})
 	t.Run("zookeeper", func(t *testing.T) {
 		server := testbed.SharedZooKeeper(t)
+		chroot := fmt.Sprintf("/admin-%d-%d", os.Getpid(), chroots.Add(1))
 		b := &bed{T: t, poll: 5 * time.Millisecond, client: func() registry.Registry {
 			reg, err := zookeeper.Open(t.Context(), zookeeper.Config{
 				Servers: server.Client().Addrs(), Namespace: "shop", SessionTimeout: sessionTimeout,
-				Chroot: fmt.Sprintf("/admin-%d-%s", os.Getpid(), path.Dir(t.Name())),
+				Chroot: chroot,
 			})
 			require.NoError(t, err)
 			return reg

@@ -23,9 +23,9 @@ const (
 )
 
 // AwaitFire waits until a fire of a job is complete in the cluster, or ctx ends: it does not run
-// at any item, and no item is to begin it or to run it again. An item that cannot begin it now since
-// it, its instance, its server or the job is disabled does not hold it up. The instant is that of
-// the fire, as Shard.Due has it; it may be to come.
+// at any item, and no item is to begin it or to run it again. An item that cannot begin it, since it
+// or the job is disabled, or each instance is paused or on a disabled server, does not hold it up.
+// The instant is that of the fire, as Shard.Due has it; it may be to come.
 //
 // The answers say what became of the fire, item by item, as Explain does: of a fire that is not the
 // latest of its item the registry knows no more than that it is Settled. It costs a watch, and a
@@ -58,8 +58,8 @@ func (a *Admin) awaitFire(ctx context.Context, job string, due time.Time) ([]Ans
 		if over || err != nil {
 			return answers, err
 		}
-		if err := wait(ctx, max(looksApart, due.Sub(a.now()))); err != nil {
-			return nil, err
+		if !pause(ctx, max(looksApart, due.Sub(a.now()))) {
+			return nil, context.Cause(ctx)
 		}
 		next, cancel := context.WithTimeout(ctx, looksAgain)
 		_, err = w.Next(next)
@@ -70,18 +70,6 @@ func (a *Admin) awaitFire(ctx context.Context, job string, due time.Time) ([]Ans
 		if v, err = a.look(ctx, v.job); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// wait waits for a while, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 
@@ -105,7 +93,7 @@ func (v *view) complete(due time.Time) (answers []Answer, over bool, err error) 
 		case ToCome, Runs, ToRunAgain, Unrecorded:
 			over = false
 		case Owed:
-			over = over && v.off(n, holdings[n])
+			over = over && v.off(n)
 		case Ended, Failed, Skipped, Cut, Settled:
 		}
 		answers = append(answers, ans)

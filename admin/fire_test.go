@@ -153,6 +153,31 @@ func TestAFireIsAwaitedWithoutWhatIsSwitchedOff(t *testing.T) {
 	})
 }
 
+// The items of a disabled server move to another one, and their fire is made up there: it is to come.
+func TestAFireIsAwaitedWhereItsItemsMove(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		a, c := b.start("a", "127.0.0.1", everySecond), b.start("c", "127.0.0.2", everySecond)
+		b.until("both share", func() bool { return spread(map[*instance]int{a: 2, c: 2}) })
+		f := newHeldFire()
+		a.onRun(f.run)
+		b.until("its items run", func() bool { _, n := f.held(); return n == 2 })
+		due, _ := f.held()
+		next := due.Add(10 * time.Second)
+		w := b.awaitFire(next)
+		require.NoError(b, b.Disable(b.Context(), admin.Target{Job: "hello", IP: "127.0.0.1"}))
+		<-time.After(13 * time.Second)
+		require.False(b, w.over(), "%v, %v", w.answers, w.err)
+		for n := range f.free {
+			f.release(n)
+		}
+		<-w.done
+		require.NoError(b, w.err)
+		for _, ans := range w.answers {
+			require.NotEqual(b, admin.Owed, ans.Outcome, "%v", ans)
+		}
+	})
+}
+
 func TestWhatCannotBeAwaited(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.start("a", "127.0.0.1", core.JobConfig{Name: "hello", Cron: "0 0/5 * * * ?", TimeZone: "UTC", Shards: 2})

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -231,10 +232,14 @@ func (v *view) blocked(n int, h holding) string {
 	return ""
 }
 
-// off reports whether somebody has switched off what is needed for an item to begin.
-func (v *view) off(n int, h holding) bool {
-	id, _ := layout.ParseInstanceID(h.owner)
-	return v.has(v.job.Disabled(n)) || v.stored.Disabled || h.owner != "" && (v.paused[id.Stable()] || !v.enabled(id.IP))
+// off reports whether somebody has switched off what is needed for an item to begin. Another
+// instance gets the items of one that is paused, or on a disabled server, unless all are.
+func (v *view) off(n int) bool {
+	all := len(v.instances) > 0 && !slices.ContainsFunc(v.instances, func(instance string) bool {
+		id, err := layout.ParseInstanceID(instance)
+		return err == nil && !v.paused[id.Stable()] && v.enabled(id.IP)
+	})
+	return all || v.has(v.job.Disabled(n)) || v.stored.Disabled
 }
 
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

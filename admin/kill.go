@@ -27,7 +27,8 @@ type Kill struct {
 // goes on. It waits for nothing: AwaitFire and Await do. Should the run begin again elsewhere within
 // a minute, since its instance has died, that run's context ends too.
 //
-// ErrNotRunning: the item does not run that fire, and is not to run it again.
+// ErrNotRunning: the item does not run that fire, and is not to run it again; or nothing is recorded
+// (core.MonitorOff), so that nobody can know.
 func (a *Admin) Kill(ctx context.Context, job string, k Kill) error {
 	return failed("kill", job, a.kill(ctx, job, k))
 }

@@ -30,6 +30,8 @@ type caseRun struct {
 	trailMax int // lines of it in a failure; 0: 14
 	inners   int // trials within this one, so far
 
+	labelled string // what its goroutines are known by
+
 	took atomic.Int64 // how long the last thing took that the case waited for
 }
 

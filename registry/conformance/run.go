@@ -185,6 +185,7 @@ func executeOn(tb testing.TB, h *observation, c testCase, limit, hung time.Durat
 	t := &caseRun{recorder: rec, h: h, c: c, ctx: ctx}
 	go func() {
 		defer close(done)
+		t.label()
 		protect(rec, func() {
 			t.begin()
 			c.run(t)

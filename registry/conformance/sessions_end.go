@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -174,13 +173,13 @@ func noGoroutineLeak(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	reg := t.registry()
 	t.liveOnce(reg, 0) // what is made once is made now
-	before := runtime.NumGoroutine()
+	before := t.goroutines()
 	for i := range 30 {
 		t.liveOnce(reg, i+1)
 	}
 	t.step("30 sessions opened, used and closed")
 	t.eventually("their goroutines to end", func() string {
-		if n := runtime.NumGoroutine(); n > before+10 {
+		if n := t.goroutines(); n > before+10 {
 			return fmt.Sprintf("%d goroutines; there were %d before", n, before)
 		}
 		return ""

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -80,7 +79,7 @@ func watchEndsOnClose(t *caseRun) {
 func stopConsuming(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	t.syncedOn(t.s, t.dir, registry.Children)
-	before := runtime.NumGoroutine()
+	before := t.goroutines()
 	var open []registry.Watcher
 	for range 100 {
 		w, err := t.s.Watch(t.ctx)
@@ -103,7 +102,7 @@ func stopConsuming(t *caseRun) {
 		}
 	}
 	t.eventually("the goroutines of 100 closed watchers to end", func() string {
-		if n := runtime.NumGoroutine(); n > before+10 {
+		if n := t.goroutines(); n > before+10 {
 			return fmt.Sprintf("%d goroutines; there were %d before", n, before)
 		}
 		return ""

@@ -176,7 +176,7 @@ func (c JobConfig) validate(o options) error {
 	set, err := settings.Parse(c.Name, stored, o.strategies)
 	if errs = append(errs, err); err == nil {
 		_, delayed := set.Schedule.Delay()
-		errs = append(errs, c.willFire(set, o), o.rounds[c.Name].validate(c, delayed))
+		errs = append(errs, c.willFire(set, o), o.rounds[c.Name].validate(c, delayed), o.fires[c.Name].validate(c.Name))
 	}
 	if errors.Join(errs...) == nil {
 		// What else the registry's form cannot hold: control characters, for example.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/registry"
@@ -22,6 +23,9 @@ var (
 	ErrShutDown = errors.New("the instance was shut down from outside")
 	// ErrGoexit is the error of an item whose Run called runtime.Goexit.
 	ErrGoexit = places.ErrGoexit
+	// ErrHeldUp is the error of an item that was not called: RoundListeners.BeforeAll refused its
+	// round, or was too late where RoundListeners.FailLate says that this is a failure.
+	ErrHeldUp = firing.ErrHeldUp
 )
 
 // A ConfigError is one field that is wrong. Its text is one line that names the job,

@@ -50,7 +50,7 @@ func (s *Scheduler) run() {
 func (s *Scheduler) joinJobs() {
 	for _, j := range s.all() {
 		j.places.Wait()
-		j.listening.joined.Wait()
+		j.calls.joined.Wait()
 	}
 }
 

@@ -23,7 +23,7 @@ type job struct {
 	places    *places.Places
 	host      host // what its runs can say to it
 	runs      *runs
-	listening listening
+	calls     calls
 
 	mu     sync.Mutex
 	member *membership.Member // of the current session
@@ -53,6 +53,7 @@ func (s *Scheduler) newJob(work Job, cfg JobConfig) (*job, error) {
 	j := &job{scheduler: s, work: work, local: cfg, stored: stored, path: path, phase: PhaseStarting, runs: newRuns(s.opts.kept)}
 	j.places = places.New(limitOf(cfg), j.returned)
 	j.host.job = j
+	j.calls.changed = s.bump
 	return j, nil
 }
 
@@ -67,7 +68,7 @@ func (j *job) join(ses *session.Session) {
 	j.member = membership.New(membership.Config{
 		Host: j, Session: ses, Clock: s.clock, Now: s.opts.now, Emit: s.emit, Job: j.path,
 		Local: j.stored, Overwrite: j.local.Overwrite, Class: j.local.Class, Beside: s.opts.beside || j.id != "", Strategies: s.opts.strategies,
-		IP: s.opts.ip, Name: s.opts.name, HostName: s.opts.host, Places: j.places, Call: j.call,
+		IP: s.opts.ip, Name: s.opts.name, HostName: s.opts.host, Places: j.places, Call: j.call, FireEnded: j.after,
 		Listens: s.opts.rounds[j.local.Name].listens(), Hear: j.hear,
 	})
 	j.member.Join()
@@ -138,7 +139,7 @@ func (j *job) stillRunning() []string {
 	for _, n := range j.places.Running() {
 		names = append(names, fmt.Sprintf("%s/%d", j.local.Name, n))
 	}
-	return append(names, j.listening.names(j.local.Name)...)
+	return append(names, j.calls.names(j.local.Name)...)
 }
 
 // enter changes the phase, unless the job has ended. err is kept for PhaseFailed.

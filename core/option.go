@@ -32,6 +32,7 @@ type options struct {
 	strategies map[string]strategy.Strategy
 	beside     bool
 	rounds     map[string]RoundListeners // by job
+	fires      map[string]FireListeners  // by job
 }
 
 // WithLogger writes every event as a record of this logger, at its level: what fires do

@@ -3,9 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/membership"
@@ -28,25 +25,34 @@ type Round struct {
 	Instance string
 }
 
-// RoundListeners are called around the rounds of a job.
+// RoundListeners are called around the rounds of a job: one instance of those that have such a
+// listener, for each round and each of the two.
 type RoundListeners struct {
+	// BeforeAll is called before any item of a round starts, on whichever instance: once all
+	// items have begun, those aside that are disabled or still run an older fire. Items wait for
+	// it without a place (JobConfig.Concurrency). They start when it has returned nil, and fail
+	// this fire with ErrHeldUp where it returns an error. What it returns is told as
+	// event.RoundHeard. An instance that has not heard yet that somebody listens, since that one
+	// has only just joined, does not wait.
+	BeforeAll func(ctx context.Context, r Round) error
 	// AfterAll is called after all items of a round have ended, wherever they ran: each has
-	// run, or its outcome is recorded as another. One instance of those that have one is
-	// called for a round. What it returns is told as event.RoundHeard.
+	// run, or its outcome is recorded as another. What it returns is told as event.RoundHeard.
 	AfterAll func(ctx context.Context, r Round) error
 	// Timeout bounds a call: its context ends then, and it is not waited for any longer. 0 is
 	// 10 s.
 	Timeout time.Duration
+	// Wait bounds how long an item that has begun waits for the others and for BeforeAll. 0 is
+	// twice Timeout. Where several instances listen, the longest counts.
+	Wait time.Duration
+	// FailLate has an item fail this fire, with ErrHeldUp, where that was too long, where BeforeAll
+	// did not return within Timeout, or where its instance died meanwhile. The default is that
+	// it starts all the same. event.RoundLate tells for whom it has waited. Where several
+	// instances listen, one that wants it is enough.
+	FailLate bool
 	// Again lets another instance be called for a round for which this one was called, and
 	// died: Round.Attempt is 2 then. The default is that nobody is.
 	Again bool
 }
-
-// listenTimeout is RoundListeners.Timeout unless it is given.
-const listenTimeout = 10 * time.Second
-
-// listenGrace is how long a listener has to return after its context has ended.
-const listenGrace = 100 * time.Millisecond
 
 // WithRoundListeners has listeners called around the rounds of the job that has this name.
 // Rounds need monitoring, and a schedule that is no fixed delay: Add refuses others.
@@ -58,16 +64,23 @@ func WithRoundListeners(job string, l RoundListeners) Option {
 		if l.Timeout == 0 {
 			l.Timeout = listenTimeout
 		}
+		if l.Wait == 0 {
+			l.Wait = 2 * l.Timeout
+		}
 		o.rounds[job] = l
 	}
 }
 
 // listens is what others must know of the listeners.
 func (l RoundListeners) listens() layout.Listens {
-	if l.AfterAll == nil {
+	if l.BeforeAll == nil && l.AfterAll == nil {
 		return layout.Listens{}
 	}
-	return layout.Listens{After: true, Again: l.Again}
+	is := layout.Listens{After: l.AfterAll != nil, Again: l.Again}
+	if l.BeforeAll != nil {
+		is.Before, is.Wait, is.Fail = true, l.Wait, l.FailLate
+	}
+	return is
 }
 
 // validate reports what does not fit the job.
@@ -80,6 +93,8 @@ func (l RoundListeners) validate(c JobConfig, delayed bool) error {
 	switch {
 	case l.Timeout < 0:
 		return wrong("RoundListeners.Timeout", "is negative; give a duration, or 0 for 10s")
+	case l.Wait < 0:
+		return wrong("RoundListeners.Wait", "is negative; give a duration, or 0 for twice Timeout")
 	case l.listens() == layout.Listens{}:
 		return nil
 	case c.Monitor == MonitorOff:
@@ -90,76 +105,23 @@ func (l RoundListeners) validate(c JobConfig, delayed bool) error {
 	return nil
 }
 
-// listening is which calls of listeners are under way.
-type listening struct {
-	mu     sync.Mutex
-	busy   [layout.Phases]bool
-	joined sync.WaitGroup
-}
-
-// take reports whether no call of the phase is under way, of which there is one from now on.
-func (x *listening) take(p layout.Phase) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	free := !x.busy[p]
-	x.busy[p] = true
-	return free
-}
-
-func (x *listening) release(p layout.Phase) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.busy[p] = false
-}
-
-// names are the calls that are under way, as Stop names them.
-func (x *listening) names(job string) (names []string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.busy[layout.Completed] {
-		names = append(names, job+"/AfterAll")
+// hear calls a listener for a round. It returns when that has, or when its time is over:
+// unanswered.
+func (j *job) hear(ctx context.Context, r membership.Round) (unanswered bool, err error) {
+	l := j.scheduler.opts.rounds[j.local.Name]
+	call, name := l.AfterAll, "AfterAll"
+	if r.Phase == layout.Started {
+		call, name = l.BeforeAll, "BeforeAll"
 	}
-	return names
+	if call == nil {
+		return false, nil
+	}
+	if !j.calls.take(name, true) {
+		return true, errBusy
+	}
+	return j.calls.bounded(ctx, name, l.Timeout, func(ctx context.Context) error {
+		return call(ctx, Round{Job: j.local.Name, Due: r.Due, Merged: r.Merged, Attempt: r.Attempt, Instance: r.Instance})
+	})
 }
 
 var errBusy = errors.New("the listener has not returned from the round before, and was not called for this one")
-
-// hear calls a listener for a round. It returns when that has, or when its time is over.
-func (j *job) hear(ctx context.Context, r membership.Round) error {
-	l := j.scheduler.opts.rounds[j.local.Name]
-	call := l.AfterAll
-	if call == nil {
-		return nil
-	}
-	if !j.listening.take(r.Phase) {
-		return errBusy
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.Timeout, fmt.Errorf("the listener took longer than %v: %w", l.Timeout, context.DeadlineExceeded))
-	returned := make(chan error, 1)
-	j.listening.joined.Go(func() {
-		defer cancel()
-		err := ErrGoexit
-		defer func() {
-			if v := recover(); v != nil {
-				err = &PanicError{Value: v, Stack: debug.Stack()}
-			}
-			j.listening.release(r.Phase) // before anybody is called for the next round
-			j.scheduler.bump()
-			returned <- err
-		}()
-		err = call(ctx, Round{Job: j.local.Name, Due: r.Due, Merged: r.Merged, Attempt: r.Attempt, Instance: r.Instance})
-	})
-	select {
-	case err := <-returned:
-		return err
-	case <-ctx.Done():
-	}
-	grace := time.NewTimer(listenGrace)
-	defer grace.Stop()
-	select {
-	case err := <-returned:
-		return err
-	case <-grace.C:
-		return context.Cause(ctx)
-	}
-}

@@ -48,6 +48,10 @@ func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run, own
 		}
 		j.scheduler.emit(event.ItemReturned{Run: j.runs.end(run, func() { run.Ended, run.Err = now(), err })})
 	}()
+	if r.Refused != nil {
+		return r.Refused
+	}
+	j.before(r.Fire)
 	return j.work.Run(ctx, s)
 }
 

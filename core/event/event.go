@@ -310,6 +310,24 @@ type ItemStuck struct {
 	Stack string
 }
 
+// FireHeard: a listener to a fire of this instance has returned (core.FireListeners).
+type FireHeard struct {
+	// Job is the name of the job.
+	Job string
+	// Instance is the id of this instance.
+	Instance string
+	// Due is the instant of the fire.
+	Due time.Time
+	// Items are those that run, or ran, here.
+	Items []int
+	// Listener is "Before" or "After".
+	Listener string
+	// Took is how long the listener ran, or was waited for.
+	Took time.Duration
+	// Err is what the listener returned, or why it was not waited for any longer.
+	Err error
+}
+
 // RoundPhase is the part of a round for which listeners are called.
 type RoundPhase string
 
@@ -352,6 +370,27 @@ type RoundLost struct {
 	Instance string
 	// Attempt is 1, or 2 for the one that was called again.
 	Attempt int
+}
+
+// RoundLate: items of this instance had begun, and waited in vain until the listener before
+// their round had returned (core.RoundListeners.BeforeAll).
+type RoundLate struct {
+	// Job is the name of the job.
+	Job string
+	// Instance is the id of this instance.
+	Instance string
+	// Due is the instant of the fire.
+	Due time.Time
+	// Items are those that waited, ascending, and Waited is how long.
+	Items  []int
+	Waited time.Duration
+	// Missing are the ids of the instances that had not begun all their items of the round by
+	// then, as far as that could be found out. It is empty where the listener was being called.
+	Missing []string
+	// Caller is the id of the instance whose listener was being called, "" for none.
+	Caller string
+	// Failed: the items fail this fire with core.ErrHeldUp; else they start all the same.
+	Failed bool
 }
 
 // SessionLost: the registry session ended; running items are cancelled.
@@ -419,8 +458,10 @@ func (ItemsSkipped) event()    {}
 func (ItemsFolded) event()     {}
 func (ItemCut) event()         {}
 func (ItemStuck) event()       {}
+func (FireHeard) event()       {}
 func (RoundHeard) event()      {}
 func (RoundLost) event()       {}
+func (RoundLate) event()       {}
 func (SessionLost) event()     {}
 func (SessionRegained) event() {}
 func (Waiting) event()         {}

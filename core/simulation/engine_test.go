@@ -45,10 +45,17 @@ func hearing(j *job, call func(ctx context.Context, c called) error) core.Option
 			return call(ctx, called{job: r.Job, instance: r.Instance, phase: string(phase), due: r.Due, attempt: r.Attempt})
 		}
 	}
+	var before func(context.Context, core.Round) error
+	if j.gathers {
+		before = hear(event.RoundStarted)
+	}
 	return core.WithRoundListeners(j.name, core.RoundListeners{
-		AfterAll: hear(event.RoundCompleted), Timeout: hearingTimeout, Again: j.again,
+		BeforeAll: before, AfterAll: hear(event.RoundCompleted), Timeout: hearingTimeout, Again: j.again, FailLate: j.failLate,
 	})
 }
+
+// heldUp reports whether an item failed for a listener before its round.
+func heldUp(err error) bool { return errors.Is(err, core.ErrHeldUp) }
 
 // hearingTimeout bounds a call of a listener to rounds.
 const hearingTimeout = 3 * time.Second

@@ -57,7 +57,7 @@ func (w *world) rules() history.Rules {
 		Owned:  ownedAgain, Led: ledAgain, Changed: changedWithin,
 		MayTell: mayTell, Unmissed: "skip",
 		Late: late, Missed: late / 5, Again: again, Cancel: time.Second,
-		Round: roundWithin, Calm: w.common(w.start.Add(unrest+mending)) + w.settling(),
+		Round: roundWithin, Listen: hearingTimeout, Calm: w.common(w.start.Add(unrest+mending)) + w.settling(),
 		Show: 5, Excuse: w.excuse,
 	}
 }

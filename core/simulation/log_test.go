@@ -133,8 +133,10 @@ func recordOf(e event.Event) (r history.Record, ok bool) {
 	case event.ItemEnded:
 		r = history.Record{
 			Kind: history.Ended, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Item: e.Item, Due: e.Due.UTC(), Err: text(e.Err),
-			Request: e.Request,
+			Request: e.Request, Refused: heldUp(e.Err),
 		}
+	case event.RoundLate:
+		r = history.Record{Kind: history.LateRound, Job: e.Job, Due: e.Due.UTC(), Items: e.Items, Took: e.Waited}
 	case event.ItemCut:
 		r = history.Record{Kind: history.Cut, Job: e.Job, Epoch: e.Epoch, Item: e.Item, Due: e.Due.UTC(), Of: e.Instance, Reason: string(e.Reason)}
 	case event.ItemsSkipped:

@@ -235,6 +235,7 @@ func (p *process) hear(ctx context.Context, c called) error {
 		takes = between(d, hearingTimeout/2, 2*hearingTimeout)
 	}
 	fixed := func(string) time.Duration { return takes }
+	over := ctx
 	if n%2 == 0 { // ignores its context
 		ctx = context.Background()
 	}
@@ -243,17 +244,26 @@ func (p *process) hear(ctx context.Context, c called) error {
 		return errDead
 	case gaveUp:
 		p.moves()
-		return context.Cause(ctx)
+		return p.hasHeard(over, key, r, context.Cause(ctx))
 	}
 	switch {
 	case n < 10:
-		return errWork
+		return p.hasHeard(over, key, r, errWork)
 	case n < 12:
+		_ = p.hasHeard(over, key, r, errors.New("it panics"))
 		panic("by the simulation")
 	case n < 13:
+		_ = p.hasHeard(over, key, r, errors.New("it ends its goroutine"))
 		runtime.Goexit()
 	}
-	return nil
+	return p.hasHeard(over, key, r, nil)
+}
+
+// hasHeard writes down that a listener returns, from the call that r is.
+func (p *process) hasHeard(ctx context.Context, key string, r history.Record, err error) error {
+	r.Kind, r.Err, r.Slow = history.Answered, text(err), ctx.Err() != nil
+	p.tell("answer of "+key, r)
+	return err
 }
 
 // run is the function of every item.

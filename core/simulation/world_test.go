@@ -45,8 +45,10 @@ type job struct {
 	misfireWindow   time.Duration
 	reconcile       time.Duration
 	listened, again bool // listeners to rounds; a second one is called where the first has died
-	layout          layout.Job
-	most            int // the largest total that it had
+	// gathers: listeners before rounds too; failLate: items fail where those are too late.
+	gathers, failLate bool
+	layout            layout.Job
+	most              int // the largest total that it had
 }
 
 func (j *job) config() *history.Config {
@@ -136,6 +138,7 @@ func (w *world) newJob(i int) *job {
 	j.misfireCap = one(p, []int{0, 1, 3})
 	j.misfireWindow = one(p, []time.Duration{0, 0, -1, 5 * time.Second, 20 * time.Second})
 	j.failover = !j.unmonitored && !chance(w.dice.of("failover of job "+strconv.Itoa(i)), 3)
+	j.gathers, j.failLate = chance(w.dice.of("listeners before rounds of job "+strconv.Itoa(i)), 2), chance(w.dice.of("late rounds of job "+strconv.Itoa(i)), 2)
 	j.listened, j.again = chance(w.dice.of("rounds of job "+strconv.Itoa(i)), 2), chance(w.dice.of("rounds again of job "+strconv.Itoa(i)), 2)
 	w.period = 2 * time.Second
 	j.concurrency, j.most = 64, j.total

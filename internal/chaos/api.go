@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -22,7 +23,9 @@ func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Sch
 	}
 	for _, spec := range jobs {
 		if spec.listened {
-			opts = append(opts, core.WithRoundListeners(spec.name, core.RoundListeners{AfterAll: w.hear, Again: spec.again}))
+			opts = append(opts, core.WithRoundListeners(spec.name, core.RoundListeners{
+				BeforeAll: w.hear(history.BeforeAll), AfterAll: w.hear(history.AfterAll), Timeout: listenTime, FailLate: spec.failLate, Again: spec.again,
+			}))
 		}
 	}
 	s := core.New(reg, opts...)
@@ -44,11 +47,13 @@ func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Sch
 	return s, nil
 }
 
-// hear is the listener to rounds.
-func (w *worker) hear(ctx context.Context, r core.Round) error {
-	return w.heard(ctx, history.Record{
-		Kind: history.Called, Job: r.Job, Due: r.Due, Instance: r.Instance, Reason: history.AfterAll, Count: r.Attempt,
-	})
+// hear is the listener to a phase of rounds.
+func (w *worker) hear(phase string) func(context.Context, core.Round) error {
+	return func(ctx context.Context, r core.Round) error {
+		return w.heard(ctx, history.Record{
+			Kind: history.Called, Job: r.Job, Due: r.Due, Instance: r.Instance, Reason: phase, Count: r.Attempt,
+		})
+	}
 }
 
 // tell writes down an event.
@@ -68,8 +73,10 @@ func (w *worker) tell(e event.Event) {
 	case event.ItemEnded:
 		w.out.Write(history.Record{
 			Kind: history.Ended, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Item: e.Item, Due: e.Due, Took: e.Took, Err: text(e.Err),
-			Request: e.Request,
+			Request: e.Request, Refused: errors.Is(e.Err, core.ErrHeldUp),
 		})
+	case event.RoundLate:
+		w.out.Write(history.Record{Kind: history.LateRound, Job: e.Job, Due: e.Due, Items: e.Items, Took: e.Waited})
 	case event.ItemCut:
 		w.out.Write(history.Record{Kind: history.Cut, Job: e.Job, Epoch: e.Epoch, Item: e.Item, Due: e.Due, Of: e.Instance, Reason: string(e.Reason)})
 	case event.ItemsSkipped:

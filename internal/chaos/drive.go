@@ -32,7 +32,7 @@ var rules = history.Rules{
 	Settle: sessionTimeout + 2*time.Second,
 	Owned:  2500 * time.Millisecond, Led: 2500 * time.Millisecond, Changed: 4 * time.Second,
 	Late: 2 * time.Second, Again: 3 * time.Second, Cancel: 700 * time.Millisecond, Tell: 2 * time.Second,
-	Round: 6 * time.Second, Kept: 9 * time.Minute,
+	Round: 6 * time.Second, Listen: listenTime, Kept: 9 * time.Minute,
 }
 
 const (

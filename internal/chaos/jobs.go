@@ -24,6 +24,8 @@ type jobSpec struct {
 	// listened: every worker listens to the job's rounds; again: another one does where the
 	// one that was called first has died.
 	listened, again bool
+	// failLate: items fail where the listener before a round is too late.
+	failLate bool
 	// longest bounds how long a function takes; most are much shorter.
 	longest time.Duration
 }
@@ -35,7 +37,7 @@ const restCron = "0 0 0 1 1 ? 2099"
 // fixed delay, and one without a record. Workers listen to the rounds of two of them.
 var jobs = []jobSpec{
 	{name: "fast", crons: []string{"@every 200ms", "@every 300ms"}, totals: []int{40, 28, 55}, longest: 20 * time.Millisecond, failover: true},
-	{name: "cron", crons: []string{"* * * * * ?", "0/2 * * * * ?"}, totals: []int{60, 45}, longest: 200 * time.Millisecond, listened: true},
+	{name: "cron", crons: []string{"* * * * * ?", "0/2 * * * * ?"}, totals: []int{60, 45}, longest: 200 * time.Millisecond, listened: true, failLate: true},
 	{name: "long", crons: []string{"@every 1s"}, totals: []int{20, 33}, longest: 2 * time.Second, failover: true, listened: true, again: true},
 	{name: "delay", crons: []string{"@delay 300ms"}, totals: []int{12, 9}, longest: 100 * time.Millisecond, failover: true},
 	{name: "loose", crons: []string{"@every 500ms"}, totals: []int{20}, longest: 100 * time.Millisecond, unmonitored: true},

@@ -193,15 +193,28 @@ func (w *worker) run(ctx context.Context, spec jobSpec, r history.Record) error 
 	return err
 }
 
-// heard is what a listener to rounds does. r is its call.
-func (w *worker) heard(ctx context.Context, r history.Record) error {
+// heard is what a listener to rounds does. r is its call. Some refuse, those before a round not
+// so often that little runs.
+func (w *worker) heard(ctx context.Context, r history.Record) (err error) {
 	r.Session, _ = w.reg.under(r.Instance)
 	w.out.Write(r)
-	switch took := time.Duration(r.Due.UnixNano()/int64(time.Second)%5) * 20 * time.Millisecond; {
-	case !pause(ctx, took):
+	defer func() {
+		r.Kind, r.Err, r.Slow = history.Answered, text(err), ctx.Err() != nil
+		w.out.Write(r)
+	}()
+	n := r.Due.UnixNano() / int64(time.Second)
+	refuses := n%5 == 0
+	if r.Reason == history.BeforeAll {
+		refuses = n%25 == 0
+	}
+	switch {
+	case !pause(ctx, time.Duration(n%5)*20*time.Millisecond):
 		return context.Cause(ctx)
-	case took == 0:
+	case refuses:
 		return errDrawn
 	}
 	return nil
 }
+
+// listenTime bounds a call of a listener to rounds.
+const listenTime = 700 * time.Millisecond

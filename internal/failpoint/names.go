@@ -48,11 +48,12 @@ const (
 	TriesOfOwed         Mutation = "a death counts as a try of a fire that was to run again and had not begun"
 	AskedForgotten      Mutation = "the record does not say which runs were begun that somebody asked for"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
+	BarrierOpen         Mutation = "items start before the listener before their round has returned"
 	ClaimUnversioned    Mutation = "a claim of a round is written whatever its version and the term's are"
 )
 
 // Mutations are all of them.
 var Mutations = []Mutation{
 	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
-	RedoIgnored, RedoMovesCursor, TriesOfOwed, PictureKept, ClaimUnversioned, AskedForgotten,
+	RedoIgnored, RedoMovesCursor, TriesOfOwed, PictureKept, ClaimUnversioned, AskedForgotten, BarrierOpen,
 }

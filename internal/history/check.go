@@ -124,6 +124,8 @@ type job struct {
 	led         []*Record
 	runs        []*run
 	calls       []*Record // Called
+	answers     []*Record // Answered
+	late        []*Record // LateRound
 	lives       []*life
 	fires       map[Key]*fire
 	started     time.Time // the first Started, by the wall clock
@@ -318,6 +320,10 @@ func (c *checker) follow(r *Record) {
 		// judged with the plan
 	case Called:
 		j.calls = append(j.calls, r)
+	case Answered:
+		j.answers = append(j.answers, r)
+	case LateRound:
+		j.late = append(j.late, r)
 	case Configured:
 		if r.Config != nil {
 			j.config = append(j.config, r)

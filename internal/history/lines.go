@@ -98,7 +98,7 @@ func (a *about) item(r *Record) bool {
 	switch r.Kind {
 	case Entered, Returned, Cancelled, Ended, Cut:
 		return r.Item == a.key.Item
-	case Skipped, Folded, Owns:
+	case Skipped, Folded, Owns, LateRound:
 		return slices.Contains(r.Items, a.key.Item)
 	case Gone, Come:
 		return r.Node != Running || r.Item == a.key.Item
@@ -145,6 +145,7 @@ func (r *Record) String() string {
 	add(r.Base != nil, "%+v", r.Base)
 	add(r.Reason != "", "%s", r.Reason)
 	add(r.Err != "", "error: %s", r.Err)
+	add(r.Slow, "(too late)")
 	return b.String()
 }
 

@@ -141,7 +141,7 @@ func (c *checker) judgeFire(j *job, k Key, f *fire) {
 	if n := len(f.ended); n > 1 && (!j.unmonitored || n > len(f.runs)) {
 		c.blame(Outcome, k, f.ended[1].At, "told as ended %d times", n)
 	}
-	if len(f.ended) > 0 && !slices.ContainsFunc(f.runs, func(n *run) bool { return n.returned <= f.ended[0].At }) {
+	if len(f.ended) > 0 && !f.ended[0].Refused && !slices.ContainsFunc(f.runs, func(n *run) bool { return n.returned <= f.ended[0].At }) {
 		c.blame(Outcome, k, f.ended[0].At, "told as ended, and no function had returned")
 	}
 }

@@ -18,7 +18,7 @@ const (
 
 // What a scheduler tells as events.
 const (
-	// Ended is event.ItemEnded: Job, Epoch, Total, Item, Due, Err.
+	// Ended is event.ItemEnded: Job, Epoch, Total, Item, Due, Err, Refused.
 	Ended Kind = "ended"
 	// Cut is event.ItemCut: Job, Epoch, Item, Due, Of, Reason.
 	Cut Kind = "cut"
@@ -30,6 +30,11 @@ const (
 	// Called: a listener to rounds was called. Job, Due, Reason (the phase), Count: the attempt,
 	// Instance, Session.
 	Called Kind = "called"
+	// Answered: that listener has returned; Err is what it returned. The same fields as Called, and
+	// Slow: its context had ended.
+	Answered Kind = "answered"
+	// LateRound is event.RoundLate: Job, Due, Items.
+	LateRound Kind = "late round"
 	// Owns is event.ItemsChanged: Job, Items (all of them), Total, Instance.
 	Owns Kind = "owns"
 	// Started is event.Started: Job, Instance.
@@ -139,6 +144,9 @@ type Record struct {
 	Redo bool `json:"redo,omitempty"`
 	// Request is the number of the run that was asked for: of Entered, Returned, Cancelled, Ended.
 	Request int64 `json:"request,omitempty"`
+	// Refused: of Ended: the function was not called, since a listener refused the round.
+	Refused bool `json:"refused,omitempty"`
+	Slow    bool `json:"slow,omitempty"`
 	// Into is the fire that runs for those that are folded.
 	Into time.Time `json:"into,omitzero"`
 

@@ -25,10 +25,16 @@ func (c *checker) judgeRounds(j *job) {
 	if len(calls) > 0 && c.rules.Round > 0 {
 		c.judgeHeard(j, calls)
 	}
+	if c.rules.Listen > 0 && len(byPhase[BeforeAll]) > 0 {
+		c.judgeBarrier(j, byPhase[BeforeAll])
+	}
 }
 
-// AfterAll is the phase of a call after all items of a round have ended.
-const AfterAll = "after all items have ended"
+// The phases of a call: before all items of a round start, and after all have ended.
+const (
+	BeforeAll = "before all items start"
+	AfterAll  = "after all items have ended"
+)
 
 // judgeCalls judges that each round is called for once, in order, and again only when the
 // life that was called first has ended.
@@ -115,4 +121,105 @@ func (c *checker) judgeHeard(j *job, calls []*Record) {
 			c.blame(Rounds, n.Key, by, "nobody was called for its round")
 		}
 	}
+}
+
+// A hearing is a call of a listener before a round, and its return.
+type hearing struct {
+	call   *Record
+	answer *Record // nil: it did not return
+}
+
+// slow is when the call was over, should its listener not have returned by then; never: it had.
+func (h hearing) slow(limit time.Duration) time.Duration {
+	over := later(h.call.At, limit)
+	switch {
+	case h.answer == nil || h.answer.At > over:
+		return over
+	case h.answer.Slow:
+		return h.answer.At
+	}
+	return never
+}
+
+// judgeBarrier judges that nothing was entered before the listener had returned.
+func (c *checker) judgeBarrier(j *job, calls []*Record) {
+	hearings := make([]hearing, len(calls))
+	for i, call := range calls {
+		hearings[i].call = call
+		at := slices.IndexFunc(j.answers, func(r *Record) bool {
+			return r.Reason == call.Reason && r.Due.Equal(call.Due) && r.Count == call.Count && r.Instance == call.Instance
+		})
+		if at >= 0 {
+			hearings[i].answer = j.answers[at]
+		}
+	}
+	for _, n := range j.runs {
+		if n.entered.Request == 0 && n.entered.Fence != 0 && !c.waitedInVain(j, n) && !c.callerDied(j, n.entered.At) {
+			c.judgeEntered(n, hearings)
+		}
+	}
+	for k, f := range j.fires {
+		for _, r := range f.ended {
+			if r.Refused && !c.waitedInVain(j, &run{Key: k, entered: r}) && !c.callerDied(j, r.At) && !c.refused(r, hearings) {
+				c.blame(Barrier, k, r.At, "it failed for a listener before the round, and none had refused that")
+			}
+		}
+	}
+}
+
+// refused reports whether a listener had refused the round of an end, or was too slow.
+func (c *checker) refused(r *Record, hearings []hearing) bool {
+	return slices.ContainsFunc(hearings, func(h hearing) bool {
+		no := h.answer != nil && h.answer.Err != "" && h.answer.At <= r.At && !h.call.Due.Before(r.Due)
+		return no || h.slow(c.rules.Listen) <= r.At
+	})
+}
+
+// judgeEntered judges one function by the calls that were made.
+func (c *checker) judgeEntered(n *run, hearings []hearing) {
+	c.report.Tally.Judged[Barrier]++
+	at := n.entered.At
+	released := false
+	var refusal *hearing
+	for _, h := range hearings {
+		due := nanos(h.call.Due)
+		switch {
+		case h.call.At > at:
+		case h.slow(c.rules.Listen) <= at: // it did not return in time, to this round or to one before
+			return
+		case due > n.Due && refusal != nil: // what is made up later is of no round
+			released = true
+		case due < n.Due || h.answer == nil || h.answer.At > at:
+		case due == n.Due && h.answer.Err != "":
+			refusal = &h
+		default:
+			released = true
+		}
+	}
+	switch {
+	case released:
+	case refusal != nil:
+		c.blame(Barrier, n.Key, at, "entered, and %s had refused the round: %s", refusal.call.Instance, refusal.answer.Err)
+	default:
+		c.blame(Barrier, n.Key, at, "entered, and no listener had returned that was called before the round")
+	}
+}
+
+// waitedInVain reports whether the owner of a run told that it had waited too long.
+func (c *checker) waitedInVain(j *job, n *run) bool {
+	return slices.ContainsFunc(j.late, func(r *Record) bool {
+		return r.Who == n.entered.Who && nanos(r.Due) == n.Due && slices.Contains(r.Items, n.Item)
+	})
+}
+
+// callerDied reports whether whoever was called may have died shortly before an instant: then
+// nobody may have been called, or have returned.
+func (c *checker) callerDied(j *job, at time.Duration) bool {
+	return slices.ContainsFunc(j.lives, func(l *life) bool {
+		over := min(l.stopped, l.replaced, l.leaving, l.gone, c.process(l.who).crashed)
+		if l.session != "" {
+			over = min(over, c.session(l.session).lost)
+		}
+		return over <= at && later(over, c.rules.Settle) >= at
+	})
 }

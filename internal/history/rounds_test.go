@@ -66,3 +66,104 @@ func TestTheRulesOfRounds(t *testing.T) {
 		})
 	}
 }
+
+func before(n int, who, instance string, due int, answer *Record) []Record {
+	c := call(n, who, instance, due, 1)
+	c.Reason = BeforeAll
+	if answer == nil {
+		return []Record{c}
+	}
+	a := *answer
+	a.Kind, a.Who, a.Job, a.Instance, a.Session, a.Due, a.Count, a.Reason = Answered, c.Who, c.Job, c.Instance, c.Session, c.Due, c.Count, c.Reason
+	return []Record{c, a}
+}
+
+// barred is a sound history in which a listener is called before each round: functions are
+// entered some milliseconds after that.
+func barred(edit func(h []Record) []Record) []Record {
+	h := sound()
+	for due := 1000; due <= 5000; due += 1000 {
+		answer := at(due, Record{})
+		h = append(h, before(due, "w1", "i1", due, &answer)...)
+	}
+	if edit != nil {
+		h = edit(h)
+	}
+	return h
+}
+
+func TestTheRulesOfTheBarrier(t *testing.T) {
+	of := func(kind Kind, due int) func(Record) bool {
+		return func(r Record) bool { return r.Kind == kind && r.Due.Equal(wall(due)) }
+	}
+	change := func(match func(Record) bool, to func(*Record)) func([]Record) []Record {
+		return func(h []Record) []Record {
+			for i := range h {
+				if match(h[i]) {
+					to(&h[i])
+				}
+			}
+			return h
+		}
+	}
+	refused := change(of(Answered, 3000), func(r *Record) { r.Err = "no" })
+	for name, c := range map[string]struct {
+		history []Record
+		broken  bool
+	}{
+		"sound":               {barred(nil), false},
+		"nobody was called":   {barred(func(h []Record) []Record { return without(without(h, of(Called, 3000)), of(Answered, 3000)) }), true},
+		"it has not returned": {barred(change(of(Answered, 3000), func(r *Record) { r.At += 500 * time.Millisecond })), true},
+		"it never does":       {barred(func(h []Record) []Record { return without(h, of(Answered, 3000)) }), true},
+		"it was too slow":     {barred(change(of(Called, 3000), func(r *Record) { r.At -= 2 * time.Second })), false},
+		"it refuses":          {barred(refused), true},
+		"it refuses too late": {barred(change(of(Answered, 3000), func(r *Record) { r.Err, r.Slow = "no", true })), false},
+		"what is asked for": {barred(func(h []Record) []Record {
+			return change(of(Entered, 3000), func(r *Record) { r.Request = 1 })(without(h, of(Answered, 3000)))
+		}), false},
+		"nothing is recorded": {barred(func(h []Record) []Record {
+			return change(of(Entered, 3000), func(r *Record) { r.Fence = 0 })(without(h, of(Answered, 3000)))
+		}), false},
+		"called for a later one": {barred(func(h []Record) []Record {
+			h = without(without(h, of(Called, 2000)), of(Answered, 2000))
+			h = change(of(Called, 3000), func(r *Record) { r.At = at(2000, Record{}).At })(h)
+			return change(of(Answered, 3000), func(r *Record) { r.At = at(2001, Record{}).At })(h)
+		}), false},
+		"all say that they waited": {barred(func(h []Record) []Record {
+			h = without(h, of(Answered, 3000))
+			for _, r := range h {
+				if of(Entered, 3000)(r) {
+					h = append(h, at(3010, Record{Kind: LateRound, Who: r.Who, Job: r.Job, Due: r.Due, Items: []int{r.Item}}))
+				}
+			}
+			return h
+		}), false},
+		"one does not": {barred(func(h []Record) []Record {
+			h = without(h, of(Answered, 3000))
+			for _, r := range h {
+				if of(Entered, 3000)(r) && r.Item != 0 {
+					h = append(h, at(3010, Record{Kind: LateRound, Who: r.Who, Job: r.Job, Due: r.Due, Items: []int{r.Item}}))
+				}
+			}
+			return h
+		}), true},
+		"who was called died": {barred(func(h []Record) []Record {
+			return append(without(h, of(Answered, 3000)), at(2999, Record{Kind: Crashed, Who: "driver", Of: "w1"}))
+		}), false},
+		"an end without a refusal": {barred(change(of(Ended, 3000), func(r *Record) { r.Refused = true })), true},
+		"ends for a refusal": {barred(func(h []Record) []Record {
+			h = without(without(refused(h), of(Entered, 3000)), of(Returned, 3000))
+			return change(of(Ended, 3000), func(r *Record) { r.Refused = true })(h)
+		}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := strict
+			rules.Listen = time.Second
+			got := Check(c.history, rules)
+			require.Equal(t, c.broken, got.Broken[Barrier] > 0, "%v", got.Violations)
+			if !c.broken {
+				require.Zero(t, got.Broken[Outcome], "%v", got.Violations)
+			}
+		})
+	}
+}

@@ -46,6 +46,9 @@ const (
 	// rounds rise; none is called before all items have ended; each round has a call, its own
 	// or a later one's, within a bound.
 	Rounds Invariant = "rounds"
+	// Barrier: no function of a round is entered before a listener before it has returned, nor
+	// where that has refused the round, but for those who say that they have waited too long.
+	Barrier Invariant = "barrier"
 	// Failed: no job ends for good.
 	Failed Invariant = "failed"
 )
@@ -82,6 +85,10 @@ type Rules struct {
 	// every job in which anybody was ever called is judged.
 	Round time.Duration
 	Calm  time.Duration
+
+	// Listen bounds a call of a listener before a round: functions are entered when that is over.
+	// Every job in which anybody was ever called so is judged.
+	Listen time.Duration
 
 	// Kept is how long runs that were asked for stand after their end: what was asked for, or
 	// entered, longer before the last quiescence is not judged by them. Zero: they stand for ever.

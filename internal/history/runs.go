@@ -163,11 +163,11 @@ func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 	if r.Redo || r.Request != 0 || r.Wall.IsZero() || r.Due.IsZero() || j.plan.judged && j.plan.isUnsure(n.Due) {
 		return
 	}
-	late := min(r.Wall.Sub(r.Due), r.At-free)
+	late := min(r.Wall.Sub(r.Due), r.At-free) - j.barred(c.rules.Listen)
 	if !c.calm(r.At-max(late, 0), r.At) || c.lingering(j, r.At-max(late, 0), r.At) || c.changing(j, r.At) {
 		return
 	}
-	if whole := r.Wall.Sub(r.Due); c.rules.Missed > 0 && j.policy() == c.rules.Unmissed && whole > c.rules.Missed && !j.unmonitored {
+	if whole := r.Wall.Sub(r.Due) - j.barred(c.rules.Listen); c.rules.Missed > 0 && j.policy() == c.rules.Unmissed && whole > c.rules.Missed && !j.unmonitored {
 		c.blame(Late, n.Key, r.At, "entered %v after its due time, and nothing that was missed is made up", whole)
 	}
 	c.report.Tally.Judged[Late]++
@@ -175,6 +175,15 @@ func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 	if late > c.rules.Late {
 		c.blame(Late, n.Key, r.At, "entered %v after its due time", late)
 	}
+}
+
+// barred is how long items may wait for a listener before their round: for others, and for its
+// return.
+func (j *job) barred(listen time.Duration) time.Duration {
+	if !slices.ContainsFunc(j.calls, func(r *Record) bool { return r.Reason == BeforeAll }) {
+		return 0
+	}
+	return 2 * listen
 }
 
 // lingering reports whether a killed process's life still stood in a stretch, or its items

@@ -59,8 +59,9 @@ type Cursor struct {
 	// one died.
 	Caller  string `json:"caller"`
 	Attempt int    `json:"attempt"`
-	// Again: there may be a second one.
+	// Again: there may be a second one. Fail: items fail this fire where the caller does not answer.
 	Again bool `json:"again,omitempty"`
+	Fail  bool `json:"fail,omitempty"`
 	// Done: the listener has returned, or its instance has died for good. Lost: the latter.
 	Done bool `json:"done,omitempty"`
 	Lost bool `json:"lost,omitempty"`

@@ -35,15 +35,21 @@ func levelOf[E event.Event](e E) slog.Level {
 		if e.Adopted {
 			return slog.LevelWarn
 		}
+	case event.FireHeard:
+		return heardLevel(e.Err)
 	case event.RoundHeard:
-		if e.Err != nil {
-			return slog.LevelError
-		}
-		return slog.LevelDebug
-	case event.RoundLost, event.ItemCut, event.ItemStuck, event.SessionLost, event.Warning:
+		return heardLevel(e.Err)
+	case event.RoundLost, event.RoundLate, event.ItemCut, event.ItemStuck, event.SessionLost, event.Warning:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
+}
+
+func heardLevel(err error) slog.Level {
+	if err != nil {
+		return slog.LevelError
+	}
+	return slog.LevelDebug
 }
 
 func stoppedLevel(why event.StopReason, err error) slog.Level {
@@ -127,6 +133,12 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 	case event.ItemCut:
 		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.String("instance", e.Instance)}
 		return "item cut: its instance's life ended while it ran", text(attrs, "reason", string(e.Reason))
+	case event.FireHeard:
+		attrs := []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.String("listener", e.Listener), slog.Duration("took", e.Took)}
+		if e.Err == nil {
+			return "fire heard", attrs
+		}
+		return "a listener to a fire failed", failure(attrs, e.Err)
 	case event.RoundHeard:
 		attrs := []slog.Attr{
 			job(e.Job), due(e.Due), slog.String("phase", string(e.Phase)), slog.Int("merged", e.Merged), slog.Int("attempt", e.Attempt), slog.Duration("took", e.Took),
@@ -139,6 +151,14 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 		return "an instance died that was called for a round", []slog.Attr{
 			job(e.Job), due(e.Due), slog.String("phase", string(e.Phase)), slog.String("instance", e.Instance), slog.Int("attempt", e.Attempt),
 		}
+	case event.RoundLate:
+		attrs := []slog.Attr{
+			job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("waited", e.Waited), slog.Bool("failed", e.Failed),
+		}
+		if e.Caller != "" {
+			return "the listener before a round did not return in time", append(attrs, slog.String("caller", e.Caller))
+		}
+		return "a round did not start in time, since instances had not begun their items", append(attrs, slog.Any("missing", e.Missing))
 	case event.ItemStuck:
 		attrs := []slog.Attr{job(e.Job), slog.Int("item", e.Item), due(e.Due), slog.Duration("running", e.Running)}
 		return "item stuck: its timeout is over, and its function has not returned", text(attrs, "stack", e.Stack)

@@ -192,7 +192,10 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 	tell := ledger.Rounds{Seq: b.seq}
 	if r.listen {
 		tell = r.led.Rounds()
-		b.rounds, tell.Begun = tell, begun
+		if tell.Begun = r.told.Begun; begun.After(tell.Begun) { // a watch may leave out what stood in between
+			tell.Begun = begun
+		}
+		b.rounds = tell
 		leaves = leaves || !begun.IsZero() || !tell.Started.Equal(r.told.Started) || !tell.Completed.Equal(r.told.Completed)
 	}
 	if leaves {

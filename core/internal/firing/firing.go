@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/barrier"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/internal/places"
@@ -36,6 +37,10 @@ type Run struct {
 	Redo  bool
 	Lost  string
 	Tries int
+	// Fire is what runs together here.
+	Fire *Fire
+	// Refused is why the function is not called, and the item fails; nil lets it be.
+	Refused error
 	// Yield is closed when the leader wants the item back, and by Stop.
 	Yield <-chan struct{}
 }
@@ -67,6 +72,10 @@ type Config struct {
 	Gone func(error)
 	// Changed is told that a state has changed which somebody may wait for.
 	Changed func()
+	// Ended is told that everything of a fire has ended of which a function was called here.
+	Ended func(*Fire)
+	// Late is told that items waited in vain for the listener before their round.
+	Late func(LateRound)
 	// Settings and Up are what the machine starts with.
 	Settings items.Settings
 	Up       time.Time
@@ -85,30 +94,23 @@ type Firing struct {
 	stopping bool
 	seen     map[int]bool // item → disabled, while its target is not synced
 	watched  map[int]bool
-	fires    map[int64]*fire
+	fires    map[int64]*Fire
 	runs     map[int]*run // what places have of each item
 	asked    map[int64]*asked
 	kills    map[kill]string // who asks for it
+	barrier  *barrier.Barrier
+	waits    *time.Timer // when the next wait at the barrier is over; nil: nobody waits
 	next     time.Time
 	never    bool
 	lastFire time.Time
 	lastErr  error
 }
 
-// A fire collects the items of one due time that run here.
-type fire struct {
-	due     time.Time
-	begun   time.Time
-	items   []int
-	pending int
-	failed  map[int]error
-	epoch   int
-}
-
 // New starts firing what the ledger in node holds.
 func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, error) {
 	f := &Firing{
-		cfg: c, wall: timer.NewWall(c.Now), id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*fire{}, runs: map[int]*run{}, asked: map[int64]*asked{},
+		cfg: c, wall: timer.NewWall(c.Now), id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*Fire{}, runs: map[int]*run{}, asked: map[int64]*asked{},
+		barrier: barrier.New(),
 		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit()}),
 	}
 	f.timer = c.Clock.Timer(f.tick)
@@ -266,6 +268,7 @@ func (f *Firing) Close() {
 	f.timer.Clear()
 	f.machine.Stop()
 	f.askBack()
+	f.let(f.barrier.End(time.Now())) // places drop them
 	for n := range f.watched {
 		f.cfg.Unwatch(f.cfg.Job.Disabled(n), registry.Self)
 	}

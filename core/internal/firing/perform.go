@@ -30,7 +30,7 @@ func (f *Firing) perform(actions []items.Action) {
 		case items.Run:
 			runs = append(runs, a)
 		case items.Drop:
-			if f.cfg.Places.Drop(a.Item) {
+			if f.cfg.Places.Drop(a.Item) || f.barrier.Leave(a.Item) {
 				if r := f.runs[a.Item]; r != nil {
 					r.over()
 				}
@@ -129,24 +129,24 @@ func (f *Firing) launch(runs []items.Action) {
 			}
 		}
 		slices.Sort(of)
-		f.begunFire(first.Due, of)
+		x := f.begunFire(first.Due, of)
 		f.cfg.Emit(event.FireBegun{
 			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
 			Late: now.Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo, Request: first.Request,
 		})
 		for _, a := range runs {
 			if alike(a) {
-				f.cfg.Places.Submit(f.newRun(a))
+				f.submit(f.newRun(a, x))
 			}
 		}
 		runs = rest
 	}
 }
 
-func (f *Firing) begunFire(due time.Time, of []int) {
+func (f *Firing) begunFire(due time.Time, of []int) *Fire {
 	x := f.fires[due.UnixNano()]
 	if x == nil {
-		x = &fire{due: due, begun: time.Now(), epoch: f.machine.Epoch()}
+		x = &Fire{Context: f.cfg.Context, f: f, once: make(chan struct{}), due: due, instance: f.id, begun: time.Now(), epoch: f.machine.Epoch(), total: f.machine.Total()}
 		f.fires[due.UnixNano()] = x
 	}
 	x.items = append(x.items, of...)
@@ -154,14 +154,15 @@ func (f *Firing) begunFire(due time.Time, of []int) {
 	if due.After(f.lastFire) {
 		f.lastFire = due
 	}
+	return x
 }
 
 // newRun makes a run of an action. The caller holds mu.
-func (f *Firing) newRun(a items.Action) *run {
+func (f *Firing) newRun(a items.Action, x *Fire) *run {
 	yield := make(chan struct{})
 	r := &run{f: f, ctx: f.cfg.Context, yield: yield, Run: Run{
 		Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
-		Missed: a.Folded, MadeUp: a.MadeUp, Redo: a.Redo, Lost: a.Lost, Tries: a.Tries, Yield: yield, Request: a.Request,
+		Missed: a.Folded, MadeUp: a.MadeUp, Redo: a.Redo, Lost: a.Lost, Tries: a.Tries, Yield: yield, Request: a.Request, Fire: x,
 	}}
 	if x := f.asked[a.Request]; x != nil {
 		r.Parameter = x.parameter
@@ -229,7 +230,11 @@ func (r *run) Enter() bool {
 func (f *Firing) entered(r *run) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.machine.Entered(r.Run.Item, r.Due)
+	if !f.machine.Entered(r.Run.Item, r.Due) {
+		return false
+	}
+	r.Fire.called = r.Fire.called || r.Refused == nil
+	return true
 }
 
 // Call implements places.Run.
@@ -311,16 +316,18 @@ func (f *Firing) forgetRun(due time.Time) {
 	}
 }
 
-func (f *Firing) oneLess(x *fire) {
+func (f *Firing) oneLess(x *Fire) {
 	if x.pending--; x.pending > 0 {
 		return
 	}
 	delete(f.fires, x.due.UnixNano())
-	slices.Sort(x.items)
+	is := x.now()
 	f.cfg.Emit(event.FireEnded{
-		Job: f.cfg.Job.Name(), Instance: f.id, Epoch: x.epoch, Due: x.due, Items: slices.Compact(x.items),
-		Failed: len(x.failed), Errs: x.failed, Took: time.Since(x.begun),
+		Job: f.cfg.Job.Name(), Instance: f.id, Epoch: x.epoch, Due: x.due, Items: is.Items, Failed: len(is.Errs), Errs: is.Errs, Took: is.Took,
 	})
+	if x.called {
+		f.cfg.Ended(x)
+	}
 }
 
 // Applied implements execution.Owner.

@@ -237,6 +237,7 @@ func (l *Leader) claim(ctx context.Context) error {
 		r.fresh = false
 		r.recall(s)
 	}
+	r.see(s)
 	reset := r.believe(s.Now)
 	next, tell := l.next(s, f, known)
 	l.mu.Unlock()
@@ -287,6 +288,20 @@ func (r *rounds) believe(now time.Time) (reset bool) {
 	return reset
 }
 
+// see notes the rounds of what runs: who has begun them may be too late to tell, or dead.
+func (r *rounds) see(s snapshot) {
+	for _, m := range s.Members {
+		if m.Ledger == nil {
+			continue
+		}
+		for _, rec := range m.Ledger.All() {
+			if rec.Running() && rec.Request == 0 {
+				r.begin(rec.Run)
+			}
+		}
+	}
+}
+
 // recall finds rounds that have begun before this term, and of which nobody is left to tell.
 func (r *rounds) recall(s snapshot) {
 	last := r.claim.Completed
@@ -326,17 +341,17 @@ func (l *Leader) next(s snapshot, f Facts, known bool) (next layout.Claim, tell 
 			}
 			tell = append(tell, event.RoundLost{Job: l.cfg.Job.Name(), Phase: phases[p], Due: c.Due, Instance: c.Caller, Attempt: c.Attempt})
 			if to := l.caller(s, f, p); to != "" && c.Again && c.Attempt < maxAttempts {
-				c.Caller, c.Attempt, c.At = to, c.Attempt+1, s.Now
+				c.Caller, c.Attempt, c.At, c.Fail = to, c.Attempt+1, s.Now, f.Listens[to].Fail
 				continue
 			}
-			c.Done, c.Lost = true, true
+			c.Done, c.Lost, c.Failed = true, true, c.Fail
 		}
 		to := l.caller(s, f, p)
 		due, ok := l.rounds.reached(p, l.rounds.owners)
 		if !known || to == "" || !ok {
 			continue
 		}
-		*c = layout.Cursor{Due: due, Since: c.Due, At: s.Now, Caller: to, Attempt: 1, Again: f.Listens[to].Again}
+		*c = layout.Cursor{Due: due, Since: c.Due, At: s.Now, Caller: to, Attempt: 1, Again: f.Listens[to].Again, Fail: f.Listens[to].Fail}
 	}
 	return next, tell
 }

@@ -65,20 +65,25 @@ type Config struct {
 	Places   *places.Places
 	// Call runs the job's function.
 	Call func(ctx context.Context, s settings.Settings, r firing.Run, own *ownership.Ownership) error
+	// FireEnded is told that everything of a fire has ended of which a function was called here.
+	FireEnded func(*firing.Fire)
 	// Listens says which listeners to rounds the program has, and Hear calls them. It returns
 	// when they have, or when they are not waited for any longer.
 	Listens layout.Listens
-	Hear    func(ctx context.Context, r Round) error
+	// unanswered: it gave up before they returned.
+	Hear func(ctx context.Context, r Round) (unanswered bool, err error)
 }
 
 // A Member is a job in one session.
 type Member struct {
-	cfg   Config
-	ctx   context.Context // of the job's runs
-	stop  context.CancelCauseFunc
-	task  *workqueue.Task
-	runs  *workqueue.Task // reads which runs are open
-	check *timer.Timer    // the next reconciliation
+	cfg  Config
+	ctx  context.Context // of the job's runs
+	stop context.CancelCauseFunc
+	task *workqueue.Task
+	runs *workqueue.Task // reads which runs are open
+	// tellLate tells of rounds that were late.
+	tellLate *workqueue.Task
+	check    *timer.Timer // the next reconciliation
 
 	putting sync.Mutex     // held while what the items go by is put in force
 	put     items.Settings // what was put in force last; guarded by putting
@@ -113,6 +118,7 @@ type Member struct {
 	claim     layout.Claim
 	claimed   registry.Node // of claim
 	hearing   [layout.Phases]hearing
+	late      []firing.LateRound // to be told
 	former    *former
 }
 
@@ -145,9 +151,10 @@ func New(c Config) *Member {
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
 	m.runs = c.Session.Control.Task(m.readRuns)
+	m.tellLate = c.Session.Calls.Task(m.tellLateRounds)
 	m.check = c.Clock.Timer(m.reconcile)
 	for p := range layout.Phases {
-		m.hearing[p].task = c.Session.Control.Task(func() { m.hear(p) })
+		m.hearing[p].task = c.Session.Calls.Task(func() { m.hear(p) })
 	}
 	return m
 }

@@ -267,7 +267,8 @@ func (m *Member) firingConfig() firing.Config {
 		Job: m.cfg.Job, Session: m.cfg.Session, Context: m.ctx, Life: m.cfg.Session.Context,
 		Records: m.cfg.Session.Records, Clock: m.cfg.Clock, Now: m.cfg.Now, Places: m.cfg.Places, Emit: m.cfg.Emit,
 		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Gone: m.gone, Changed: m.changed,
-		Unknown:  m.runs.Poke,
+		Unknown: m.runs.Poke,
+		Late:    m.onLate, Ended: m.cfg.FireEnded,
 		Settings: m.itemSettings(), Up: m.up,
 		Call: func(ctx context.Context, r firing.Run) error {
 			m.mu.Lock()

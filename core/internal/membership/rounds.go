@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -38,12 +39,27 @@ func (m *Member) listened() bool {
 	if !m.set.Monitor || m.rule.delayed {
 		return false
 	}
-	for _, l := range m.lives {
-		if l.Listens != (layout.Listens{}) {
+	for l := range m.listens() {
+		if l != (layout.Listens{}) {
 			return true
 		}
 	}
 	return false
+}
+
+// listens are the listeners of each life. Those of one's own count before the life is seen.
+// The caller holds mu.
+func (m *Member) listens() iter.Seq[layout.Listens] {
+	return func(yield func(layout.Listens) bool) {
+		if m.stage >= stageRegistered && m.id.Life != "" && !yield(m.cfg.Listens) {
+			return
+		}
+		for _, l := range m.lives {
+			if !yield(l.Listens) {
+				return
+			}
+		}
+	}
 }
 
 // hears reports whether a listener is being called. The caller holds mu.
@@ -68,6 +84,7 @@ func (m *Member) onClaim(n registry.Node) func() {
 		if l != nil {
 			l.OnClaim(n, c)
 		}
+		m.putInForce()
 		for p := range layout.Phases {
 			m.hearing[p].task.Poke()
 		}
@@ -94,12 +111,12 @@ func (m *Member) hear(p layout.Phase) {
 	}
 	failpoint.Hit(failpoint.BeforeHear)
 	begun := time.Now()
-	err := m.cfg.Hear(m.ctx, r)
+	unanswered, err := m.cfg.Hear(m.ctx, r)
 	m.cfg.Emit(event.RoundHeard{
 		Job: m.name(), Phase: phaseOf(p), Due: c.Due, Merged: r.Merged, Attempt: c.Attempt, Took: time.Since(begun), Err: err,
 	})
 	failpoint.Hit(failpoint.AfterHear)
-	m.heard(m.cfg.Session.Context, p, c, err != nil)
+	m.heard(m.cfg.Session.Context, p, c, err != nil && (!unanswered || c.Fail))
 	m.mu.Lock()
 	x.busy = false
 	m.mu.Unlock()

@@ -92,7 +92,8 @@ func (m *Member) putInForce() {
 	m.mu.Lock()
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
 	after, beside, foreign := m.set.ShowAfter, m.besideJava(), m.java.led != ""
-	listened, kills := m.listened(), slices.Collect(maps.Values(m.kills))
+	listened, before, claim := m.listened(), m.before(), m.claim.Started
+	kills := slices.Collect(maps.Values(m.kills))
 	m.mu.Unlock()
 	if f == nil || left {
 		return
@@ -102,6 +103,8 @@ func (m *Member) putInForce() {
 	f.SetForeign(foreign)
 	f.SetServer(begins)
 	f.Listen(listened)
+	f.SetClaim(claim)
+	f.SetBefore(before)
 	if set != m.put {
 		m.put = set
 		f.Configure(set)

@@ -1,10 +1,11 @@
 // Package session is one registry session of a scheduler with everything that ends with
 // it: the watcher and its one goroutine, which hands events to whoever watches their
-// target, and the two pools on which all requests are made.
+// target, the two pools on which all requests are made, and one for calls of the program's
+// listeners.
 //
 //	s, err := session.Open(ctx, registry, warn)
 //	s.Follow(path, registry.Self, func(e registry.Event) { ... })
-//	s.Control, s.Records // pools of tasks
+//	s.Control, s.Records, s.Calls // pools of tasks
 //	s.End(cause)         // cancels Context, joins all goroutines, ends the session
 //
 // A target that the registry refuses to show is asked for again until it does; the

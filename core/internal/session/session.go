@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ const (
 	// for membership and leading, and for begins and ends.
 	controlTasks = 256
 	recordTasks  = 512
+	// callTasks bounds nothing: who waits for a function of the program must hold nobody up.
+	callTasks = math.MaxInt
 	// deniedPause is how long a refused target is left alone.
 	deniedPause = time.Second
 	// deniedWarn is how often it is told.
@@ -33,8 +36,9 @@ type Session struct {
 	registry.Session
 	// Context ends with the session; its cause is why.
 	Context context.Context
-	// Control and Records run tasks that make requests.
-	Control, Records *workqueue.Pool
+	// Control and Records run tasks that make requests; Calls those that wait for the program's
+	// own functions, any number of them.
+	Control, Records, Calls *workqueue.Pool
 
 	cancel  context.CancelCauseFunc
 	watcher registry.Watcher
@@ -70,7 +74,7 @@ func Open(ctx context.Context, reg registry.Registry, warn func(problem string, 
 	}
 	s := &Session{
 		Session: ses, watcher: w, warn: warn, routes: map[target]*route{},
-		Control: workqueue.NewPool(controlTasks), Records: workqueue.NewPool(recordTasks),
+		Control: workqueue.NewPool(controlTasks), Records: workqueue.NewPool(recordTasks), Calls: workqueue.NewPool(callTasks),
 	}
 	s.Context, s.cancel = context.WithCancelCause(context.Background())
 	s.joined.Go(s.follow)
@@ -198,6 +202,7 @@ func (s *Session) Cancel(cause error) { s.cancel(cause) }
 func (s *Session) End(cause error) error {
 	s.cancel(cause)
 	s.Control.Close()
+	s.Calls.Close()
 	s.Records.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()

@@ -20,8 +20,8 @@ type Rounds struct {
 	// Completed: and no fire due at or before it runs, or is to run again. Always where there
 	// is no item.
 	Completed time.Time `json:"c,omitzero"`
-	// Begun is the latest fire that has begun in the commit which wrote this; zero when none
-	// has.
+	// Begun is the latest fire that has begun under the registration which wrote this; zero
+	// when none has.
 	Begun time.Time `json:"b,omitzero"`
 }
 

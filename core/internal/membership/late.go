@@ -1,0 +1,82 @@
+package membership
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/barrier"
+	"github.com/elasticron/elasticron/core/internal/firing"
+	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+)
+
+// lateWait bounds the requests that find out for whom items have waited.
+const lateWait = 5 * time.Second
+
+// before is what those want who listen before rounds: the longest wait, and to fail where any
+// of them says so. The caller holds mu.
+func (m *Member) before() (r barrier.Rule) {
+	if !m.listened() {
+		return r
+	}
+	for l := range m.listens() {
+		if l.Before {
+			r.On, r.Wait, r.Fail = true, max(r.Wait, l.Wait), r.Fail || l.Fail
+		}
+	}
+	return r
+}
+
+// onLate is told of a round before which items waited in vain.
+func (m *Member) onLate(r firing.LateRound) {
+	m.mu.Lock()
+	m.late = append(m.late, r)
+	m.mu.Unlock()
+	m.tellLate.Poke()
+}
+
+// tellLateRounds tells of rounds that were late, and for whom they waited. It runs on a task,
+// since it asks the registry.
+func (m *Member) tellLateRounds() {
+	m.mu.Lock()
+	late, id := m.late, m.id.String()
+	m.late = nil
+	m.mu.Unlock()
+	for _, r := range late {
+		e := event.RoundLate{
+			Job: m.name(), Instance: id, Due: r.Due, Items: r.Items, Waited: r.Waited, Caller: r.Caller, Failed: r.Failed,
+		}
+		if r.Caller == "" {
+			e.Missing = m.missing(m.cfg.Session.Context, r)
+		}
+		m.cfg.Emit(e)
+	}
+}
+
+// missing are the instances that have not begun all their items of a round, as far as that can
+// be found out.
+func (m *Member) missing(ctx context.Context, r firing.LateRound) (ids []string) {
+	ctx, cancel := context.WithTimeout(ctx, lateWait)
+	defer cancel()
+	lives, err := m.cfg.Session.Children(ctx, m.cfg.Job.Lives())
+	if err != nil {
+		return nil
+	}
+	paths := make([]string, len(lives))
+	for i, id := range lives {
+		paths[i] = m.cfg.Job.Ledger(id)
+	}
+	nodes, err := settle.Get(ctx, m.cfg.Session, func(error) {}, paths...)
+	if err != nil {
+		return nil
+	}
+	for i, n := range nodes {
+		if led, err := ledger.Decode(n.Value); n.Exists() && err == nil && led.Rounds().Started.Before(r.Due) {
+			ids = append(ids, lives[i])
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -81,10 +81,7 @@ func TestListenersOfEachInstance(t *testing.T) {
 		for i, in := range []*instance{a, c} {
 			before, after := of2[i].all()
 			require.Len(b, after, len(before), "Stop waits for the last")
-			var ended []event.FireEnded
-			for _, e := range of[event.FireEnded](in) {
-				ended = append(ended, e)
-			}
+			ended := of[event.FireEnded](in)
 			require.Len(b, after, len(ended), "one call for each fire here")
 			for n, f := range after {
 				require.NotEmpty(b, f.Items)

@@ -84,7 +84,7 @@ func UnmarshalConfig(data []byte) (Config, error) {
 // dropped: they can repeat a secret.
 func parseMapping(data []byte) (*yaml.Node, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, &field.Error{Field: "config", Problem: "is empty, want YAML; write the job's configuration"}
+		return nil, &field.Error{Field: "config", Problem: "is empty, want YAML; write the job's configuration (elasticron convert -registry reads that of ElasticJob 1, a node for each field)"}
 	}
 	var doc yaml.Node
 	if err := yaml.Load(data, &doc); err != nil {

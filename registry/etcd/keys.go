@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"path"
 	"strconv"
 	"strings"
 )
@@ -48,4 +47,4 @@ func depth(path string) int {
 }
 
 // parentOf returns the path one level up; that of "/a" is "/".
-func parentOf(node string) string { return path.Dir(node) }
+func parentOf(node string) string { return node[:max(1, strings.LastIndexByte(node, '/'))] }

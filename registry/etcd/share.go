@@ -40,6 +40,7 @@ func (s *session) sharing() share.Config[*plan, answer] {
 
 // room begins a request of at least two plans.
 func room() func(*plan) bool {
+	var first *plan
 	var taken footprint
 	n, size, width := 0, 0, 0
 	return func(p *plan) bool {
@@ -47,6 +48,12 @@ func room() func(*plan) bool {
 		switch {
 		case n == 1 && 2*size > maxSharedBytes, size > maxSharedBytes, max(n, 2)+width > maxTxnOps:
 			return false
+		case n == 1: // many requests stay with one, which is in nobody's way
+			first = p
+			return true
+		case n == 2:
+			taken = footprint{}
+			taken.add(first)
 		}
 		return taken.add(p)
 	}
@@ -61,27 +68,33 @@ func (p *plan) keep() {
 	}
 }
 
-// A footprint is what commits write, and what they rely on besides.
-type footprint struct{ written, needed map[string]bool }
+// A footprint is what commits do with nodes.
+type footprint map[string]use
+
+// A use is what they do with one: write it, rely on it, or both.
+type use uint8
+
+const (
+	written use = 1 << iota
+	needed
+)
 
 // add takes a plan in, unless it writes what another relies on, or the other way round.
-func (f *footprint) add(p *plan) bool {
-	if f.written == nil {
-		f.written, f.needed = map[string]bool{}, map[string]bool{}
-	}
+func (f footprint) add(p *plan) bool {
 	for _, op := range p.ops {
+		is := f[op.Path]
 		writes := op.Kind != registry.OpCheck
-		if f.written[op.Path] || writes && f.needed[op.Path] || f.written[parentOf(op.Path)] {
+		if is&written != 0 || writes && is&needed != 0 || f[parentOf(op.Path)]&written != 0 {
 			return false
 		}
 	}
 	for _, op := range p.ops {
 		if op.Kind == registry.OpCheck {
-			f.needed[op.Path] = true
+			f[op.Path] |= needed
 			continue
 		}
-		f.written[op.Path] = true
-		f.needed[parentOf(op.Path)] = true
+		f[op.Path] |= written
+		f[parentOf(op.Path)] |= needed
 	}
 	return true
 }

@@ -47,7 +47,16 @@ type Queue[Q, A any] struct {
 	underWay int // requests, for one of which to end the others wait
 	unshared int // commits that share nothing from now on
 	waiting  []*entry[Q, A]
+	next     filling[Q]  // the request that the first of those who wait go with
 	held     *time.Timer // until what waits goes, full or not; nil: nothing is held
+}
+
+// A filling is a request that grows: looking at all of those who wait anew with each that comes
+// would cost the square of them.
+type filling[Q any] struct {
+	add  func(Q) bool // nil: it has not begun
+	n    int          // so many of those who wait are in it
+	full bool
 }
 
 // An entry is a commit that waits for a request to share.
@@ -176,13 +185,17 @@ func (s *Queue[Q, A]) depart(must bool) {
 
 // fits is how many of those who wait have room in one request, at least one. s.mu is held.
 func (s *Queue[Q, A]) fits() int {
-	add := s.Room()
-	for n, e := range s.waiting {
-		if !add(e.q) && n > 0 {
-			return n
-		}
+	if s.next.add == nil {
+		s.next.add = s.Room()
 	}
-	return len(s.waiting)
+	for f := &s.next; !f.full && f.n < len(s.waiting); {
+		if !f.add(s.waiting[f.n].q) && f.n > 0 {
+			f.full = true
+			break
+		}
+		f.n++
+	}
+	return s.next.n
 }
 
 // nextBatch takes the first n that wait. s.mu is held.
@@ -193,6 +206,7 @@ func (s *Queue[Q, A]) nextBatch(n int) []*entry[Q, A] {
 	}
 	batch[0].alone = n == 1
 	s.waiting = slices.Clone(s.waiting[n:])
+	s.next = filling[Q]{}
 	return batch
 }
 
@@ -205,6 +219,7 @@ func (s *Queue[Q, A]) withdraw(e *entry[Q, A]) (withdrawn, soon bool) {
 	}
 	e.queued = false
 	s.waiting = slices.DeleteFunc(s.waiting, func(other *entry[Q, A]) bool { return other == e })
+	s.next = filling[Q]{}
 	return true, false
 }
 

@@ -23,14 +23,14 @@ type service struct {
 	life     *lifetime.Lifetime
 	heal     chan struct{}
 	requests chan string
+	most     int  // commits in a request
+	looks    int  // how often it was asked whether one has room
 	refuses  bool // what is shared
 	err      error
 }
 
-const most = 3 // commits in a request
-
 func start() *service {
-	s := &service{life: lifetime.New("test"), heal: make(chan struct{}), requests: make(chan string, 1000)}
+	s := &service{most: 3, life: lifetime.New("test"), heal: make(chan struct{}), requests: make(chan string, 1000)}
 	s.Queue = share.New(share.Config[int, int]{
 		Life: s.life,
 		Alone: func(ctx context.Context, q int) (int, error) {
@@ -55,7 +55,7 @@ func start() *service {
 		},
 		Room: func() func(int) bool {
 			n := 0
-			return func(q int) bool { n++; return n <= most && q < 1000 }
+			return func(q int) bool { n++; s.looks++; return n <= s.most && q < 1000 }
 		},
 		Keep:    func(int) {},
 		Unknown: func(context.Context) error { return errUnknown },
@@ -157,6 +157,27 @@ func TestARequestFillsUp(t *testing.T) {
 		}
 		require.Equal(t, []string{"5"}, s.sent(), "few are under way")
 		require.Less(t, time.Since(begun), 6*time.Millisecond)
+		close(s.heal)
+	})
+}
+
+// What comes looks at the request that grows, not at all of those who wait.
+func TestAGrowingRequestIsLookedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service, ctx context.Context) {
+		s.most = 1000
+		s.full(ctx)
+		s.do(ctx, 1)
+		s.heal <- struct{}{}
+		synctest.Wait()
+		s.looks = 0
+		for q := range 100 {
+			go func() { _, _ = s.Do(ctx, q) }()
+		}
+		synctest.Wait()
+		require.Equal(t, 101, s.Waiting())
+		require.LessOrEqual(t, s.looks, 2*100, "one by itself, one in the request")
+		<-time.After(5 * time.Millisecond)
+		require.Len(t, s.sent(), 1)
 		close(s.heal)
 	})
 }

@@ -1,5 +1,5 @@
-// Command listeners adds up what all items of a fire have found, once all of them have ended, wherever they ran.
-// Two instances share the items; one of them is called for each round.
+// Command listeners opens a sum before any item of a fire starts, and tells it once all of them have ended, wherever
+// they ran. Two instances share the items; one of them is called for each round and each of the two.
 //
 //	REGISTRY=etcd://127.0.0.1:2379/shop go run ./examples/listeners
 package main
@@ -7,6 +7,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,18 +44,30 @@ func run(ctx context.Context, reg registry.Registry, out io.Writer) error {
 	count := core.JobFunc(func(_ context.Context, s core.Shard) error {
 		sums.mu.Lock()
 		defer sums.mu.Unlock()
+		if _, open := sums.found[s.Due.UTC()]; !open {
+			return errors.New("nobody has opened the round")
+		}
 		sums.found[s.Due.UTC()] += s.Item + 1
 		return nil
 	})
 	rounds := make(chan core.Round)
-	listener := core.RoundListeners{AfterAll: func(ctx context.Context, r core.Round) error {
-		select {
-		case rounds <- r:
+	listener := core.RoundListeners{
+		BeforeAll: func(_ context.Context, r core.Round) error {
+			sums.mu.Lock()
+			defer sums.mu.Unlock()
+			sums.found[r.Due.UTC()] = 0
 			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}, Again: true}
+		},
+		AfterAll: func(ctx context.Context, r core.Round) error {
+			select {
+			case rounds <- r:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+		Again: true,
+	}
 	for _, name := range []string{"a", "b"} {
 		s := core.New(reg, core.WithInstanceName(name), core.WithRoundListeners("count", listener))
 		if err := s.Add(count, core.JobConfig{Name: "count", Cron: "@every 200ms", Shards: 4}); err != nil {

@@ -40,6 +40,22 @@ func (r *returned) work(_ context.Context, s core.Shard) error {
 	return nil
 }
 
+// holdOne has the listener wait in its next call, for the round that it returns, until open.
+func (x *rounds) holdOne(b *bed) (due time.Time, open func()) {
+	until := make(chan struct{})
+	var held atomic.Int64
+	x.mu.Lock()
+	x.hold = func(_ context.Context, r core.Round) error {
+		if held.CompareAndSwap(0, r.Due.UnixNano()) {
+			<-until
+		}
+		return nil
+	}
+	x.mu.Unlock()
+	b.until("the listener is called", func() bool { return held.Load() != 0 })
+	return time.Unix(0, held.Load()), func() { close(until) }
+}
+
 // listened waits until everybody has heard that somebody listens.
 func (b *bed) listened(x *rounds, from int) {
 	b.Helper()
@@ -228,22 +244,11 @@ func TestStopBeforeARound(t *testing.T) {
 		c := b.start("c", w, cfg)
 		b.until("shared", func() bool { return allOwned(4, a, c) })
 		b.listened(x, 0)
-		open := make(chan struct{})
-		var held atomic.Int64
-		x.mu.Lock()
-		x.hold = func(_ context.Context, r core.Round) error {
-			if held.CompareAndSwap(0, r.Due.UnixNano()) {
-				<-open
-			}
-			return nil
-		}
-		x.mu.Unlock()
-		b.until("the listener is called", func() bool { return held.Load() != 0 })
-		due := time.Unix(0, held.Load())
+		due, open := x.holdOne(b)
 		c.stop(b)
 		require.Zero(b, w.ran(due))
 		b.until("a has them", func() bool { return allOwned(4, a) })
-		close(open)
+		open()
 		b.until("all of them run", func() bool { return w.ran(due.Add(2*time.Second)) == 4 })
 		require.GreaterOrEqual(b, w.ran(due), 2, "those that had waited here")
 		require.Empty(b, w.again(), "what was given back is no try")
@@ -260,22 +265,11 @@ func TestTheSessionIsLostBeforeARound(t *testing.T) {
 		c := b.start("c", w, cfg)
 		b.until("shared", func() bool { return allOwned(4, a, c) })
 		b.listened(x, 0)
-		open := make(chan struct{})
-		var held atomic.Int64
-		x.mu.Lock()
-		x.hold = func(_ context.Context, r core.Round) error {
-			if held.CompareAndSwap(0, r.Due.UnixNano()) {
-				<-open
-			}
-			return nil
-		}
-		x.mu.Unlock()
-		b.until("the listener is called", func() bool { return held.Load() != 0 })
-		due := time.Unix(0, held.Load())
+		due, open := x.holdOne(b)
 		c.gate.lose()
 		b.until("it is back", func() bool { return len(of[event.SessionRegained](c)) == 1 })
 		require.Zero(b, w.ran(due), "nothing has started")
-		close(open)
+		open()
 		b.until("the round is whole", func() bool { return w.ran(due) == 4 })
 		require.Empty(b, w.doubled())
 	})

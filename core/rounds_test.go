@@ -3,21 +3,20 @@ package core_test
 import (
 	"context"
 	"errors"
-	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/memory"
-	"strings"
-	"testing/synctest"
-
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/memory"
 )
 
 // rounds notes for which rounds listeners were called, and what had ended by then.
@@ -279,27 +278,38 @@ func TestAListenerThatFailsHoldsUpNothing(t *testing.T) {
 		a := b.start("a", w, everySecond, x.listen(everySecond.Name))
 		pause(25 * time.Second)
 		x.ordered(b)
-		var failed, panicked, late, merged int
+		var errs []error
+		merged := 0
 		for _, e := range of[event.RoundHeard](a) {
-			switch p := (*core.PanicError)(nil); {
-			case errors.Is(e.Err, wrong):
-				failed++
-			case errors.As(e.Err, &p):
-				panicked++
-			case errors.Is(e.Err, context.DeadlineExceeded):
-				late++
-			default:
-				require.NoError(b, e.Err)
-			}
+			errs = append(errs, e.Err)
 			merged += e.Merged
 		}
-		require.NotZero(b, failed)
-		require.NotZero(b, panicked)
-		require.NotZero(b, late)
+		eachKindOf(b, errs, wrong)
 		heard := of[event.RoundHeard](a)
 		require.NotZero(b, merged, "rounds that end while the listener is waited for are one")
 		require.Equal(b, int(heard[len(heard)-1].Due.Sub(heard[0].Due)/time.Second)+1, len(heard)+merged, "none is left out")
 	})
+}
+
+// eachKindOf requires that listeners have failed in each way, and in no other.
+func eachKindOf(b *bed, errs []error, wrong error) {
+	b.Helper()
+	var failed, panicked, late int
+	for _, err := range errs {
+		switch p := (*core.PanicError)(nil); {
+		case errors.Is(err, wrong):
+			failed++
+		case errors.As(err, &p):
+			panicked++
+		case errors.Is(err, context.DeadlineExceeded):
+			late++
+		default:
+			require.NoError(b, err)
+		}
+	}
+	require.NotZero(b, failed)
+	require.NotZero(b, panicked)
+	require.NotZero(b, late)
 }
 
 // Where nobody listens there is no node, no watch and no operation; a listener costs two

@@ -156,3 +156,19 @@ func TestFireListenersAreChecked(t *testing.T) {
 	require.ErrorAs(t, err, &wrong)
 	require.Equal(t, "FireListeners.Timeout", wrong.Field)
 }
+
+// A name that is written wrong: nobody would ever be called.
+func TestListenersOfAJobThatIsNotThereAreTold(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		x, y := &fireCalls{}, &rounds{}
+		cfg := everySecond
+		cfg.Name = "other"
+		a := b.start("a", newWitness(), cfg, x.listen(core.FireListeners{}), y.listen(everySecond.Name), y.listen(cfg.Name))
+		b.until("it is told", func() bool { return len(of[event.Warning](a)) > 0 })
+		var told []string
+		for _, e := range of[event.Warning](a) {
+			told = append(told, e.Job+": "+e.Problem)
+		}
+		require.Equal(b, []string{everySecond.Name + ": there are listeners for this job, and it has not been added so far; is its name right?"}, told)
+	})
+}

@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -82,6 +84,12 @@ func WithInstanceName(name string) Option { return func(o *options) { o.name = n
 // WithIP sets the IPv4 address under which this server appears. The default is
 // the first address of a network interface that is up and not loopback.
 func WithIP(ip string) Option { return func(o *options) { o.ip = ip } }
+
+// listened are the jobs for which listeners are given, in order.
+func (o options) listened() []string {
+	names := slices.Collect(maps.Keys(o.rounds))
+	return slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(o.fires)))))
+}
 
 // dispatcher tells events to the listeners and the log.
 func (o options) dispatcher() *dispatch.Dispatcher {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -154,6 +155,11 @@ func (s *Scheduler) begin() error {
 	s.started = true
 	s.events = s.opts.dispatcher()
 	s.clock = timer.New(s.opts.now, s.clockSet)
+	for _, name := range s.opts.listened() {
+		if !slices.ContainsFunc(s.jobs, func(j *job) bool { return j.local.Name == name }) {
+			s.emit(event.Warning{Job: name, Problem: "there are listeners for this job, and it has not been added so far; is its name right?"})
+		}
+	}
 	go s.run()
 	return nil
 }

@@ -31,9 +31,9 @@ type RoundListeners struct {
 	// BeforeAll is called before any item of a round starts, on whichever instance: once all
 	// items have begun, those aside that are disabled or still run an older fire. Items wait for
 	// it without a place (JobConfig.Concurrency). They start when it has returned nil, and fail
-	// this fire with ErrHeldUp where it returns an error. What it returns is told as
-	// event.RoundHeard. An instance that has not heard yet that somebody listens, since that one
-	// has only just joined, does not wait.
+	// this fire with ErrHeldUp where it returns an error: no link sees that, event.ItemEnded tells
+	// it. What it returns is told as event.RoundHeard. An instance that has not heard yet that
+	// somebody listens, since that one has only just joined, does not wait.
 	BeforeAll func(ctx context.Context, r Round) error
 	// AfterAll is called after all items of a round have ended, wherever they ran: each has
 	// run, or its outcome is recorded as another. What it returns is told as event.RoundHeard.

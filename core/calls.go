@@ -74,8 +74,8 @@ func (c *calls) bounded(ctx context.Context, name string, timeout time.Duration,
 	grace := time.NewTimer(listenGrace)
 	defer grace.Stop()
 	select {
-	case is := <-returned:
-		return true, is.err
+	case is := <-returned: // ctx has ended with it, perhaps: it says itself whether that came first
+		return is.late, is.err
 	case <-grace.C:
 		return true, context.Cause(ctx)
 	}

@@ -465,7 +465,7 @@ func TestFindingE7WhatHasNoEffectIsOneWarning(t *testing.T) {
 			}
 		}
 		require.Len(b, found, 1)
-		for _, word := range []string{"MaxTimeDiff", "jobErrorHandlerType", "jobListenerTypes", "jobExtraConfigurations", "props.dingtalk.webhook"} {
+		for _, word := range []string{"jobErrorHandlerType", "jobListenerTypes", "jobExtraConfigurations", "props.dingtalk.webhook"} {
 			require.Contains(b, found[0].Problem, word)
 		}
 		require.NotContains(b, found[0].Problem, "sesame")

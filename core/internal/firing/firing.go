@@ -189,6 +189,14 @@ func (f *Firing) SetServer(enabled bool) {
 	f.arm()
 }
 
+// SetStill says whether the clock cannot be trusted.
+func (f *Firing) SetStill(still bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.Still(still, f.now()))
+	f.arm()
+}
+
 // SetForeign says whether an instance of ElasticJob leads.
 func (f *Firing) SetForeign(leads bool) {
 	f.mu.Lock()

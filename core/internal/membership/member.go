@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -107,6 +108,7 @@ type Member struct {
 	instances map[string]bool
 	lives     map[string]layout.Life
 	java      java
+	clock     comparison
 	firing    *firing.Firing
 	leader    *leading.Leader
 	leading   context.CancelFunc
@@ -146,6 +148,7 @@ func New(c Config) *Member {
 	m.task = c.Session.Control.Task(m.step)
 	m.runs = c.Session.Control.Task(m.readRuns)
 	m.check = c.Clock.Timer(m.reconcile)
+	m.clock.task = c.Session.Control.Task(m.compare)
 	for p := range layout.Phases {
 		m.hearing[p].task = c.Session.Control.Task(func() { m.hear(p) })
 	}
@@ -226,6 +229,10 @@ func (m *Member) advance(ctx context.Context) error {
 		case at == stagePrepared:
 			m.watchAll()
 		case at == stageWatching && ready:
+			agrees, off := m.agrees()
+			if off != nil || !agrees {
+				return off
+			}
 			err = m.register(ctx)
 		case at == stageRegistered:
 			err = m.open(ctx)
@@ -249,6 +256,7 @@ func (m *Member) Pause() {
 	m.mu.Lock()
 	m.paused = true
 	f, l := m.firing, m.leader
+	m.stopComparing()
 	m.mu.Unlock()
 	m.check.Clear()
 	if f != nil {
@@ -312,6 +320,7 @@ func (m *Member) ClockSet() {
 	if f == nil {
 		return
 	}
+	m.doubtClock()
 	f.ClockSet()
 	m.arm(every)
 	m.believe()
@@ -356,6 +365,8 @@ func (m *Member) State() State {
 		s.Disabled = "the instance " + m.cfg.Name + " is paused"
 	case m.java.led != "":
 		s.Disabled = m.java.leads()
+	case m.still():
+		s.Disabled = cmp.Or(m.clock.off, "this host's clock was set, and is being compared with the leader's")
 	}
 	f, l := m.firing, m.leader
 	m.mu.Unlock()

@@ -92,11 +92,12 @@ func (m *Member) putInForce() {
 	m.mu.Lock()
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
 	after, beside, foreign := m.set.ShowAfter, m.besideJava(), m.java.led != ""
-	listened, kills := m.listened(), slices.Collect(maps.Values(m.kills))
+	listened, kills, still := m.listened(), slices.Collect(maps.Values(m.kills)), m.still()
 	m.mu.Unlock()
 	if f == nil || left {
 		return
 	}
+	f.SetStill(still)
 	f.SetKills(kills)
 	f.Show(after, beside)
 	f.SetForeign(foreign)
@@ -328,6 +329,12 @@ func (m *Member) onLeader(e registry.Event) {
 	m.onJavaLeader(e.Node)
 	l.OnLeader(e.Node)
 	m.look()
+	m.mu.Lock()
+	compares := m.maxTimeDiff() > 0
+	m.mu.Unlock()
+	if compares {
+		m.clock.task.Poke() // with whoever leads now
+	}
 }
 
 // look tells the leader that what the assignment depends on has changed.
@@ -335,8 +342,10 @@ func (m *Member) look() {
 	m.mu.Lock()
 	l := m.leader
 	able := l != nil && m.able() && m.instances[m.id.String()] && !m.paused && m.stage == stageFiring
+	off := m.clock.off != "" && m.maxTimeDiff() > 0
 	m.mu.Unlock()
 	if l != nil {
+		l.StandBack(off)
 		l.SetAble(able)
 		l.Look()
 	}
@@ -411,6 +420,9 @@ func (m *Member) adoptConfig() {
 	m.cfg.Emit(event.ConfigChanged{Job: m.name(), Changes: changes})
 	m.tellSettings(set)
 	m.putInForce()
+	if was.Stored.MaxTimeDiffSeconds != set.Stored.MaxTimeDiffSeconds {
+		m.clock.task.Poke()
+	}
 	if f != nil {
 		m.arm(set.Reconcile)
 	}
@@ -445,6 +457,7 @@ func (m *Member) facts() leading.Facts {
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},
 		Triggered: slices.Collect(maps.Values(m.triggered)), Asked: len(m.asks) > 0, Disabled: s.Stored.Disabled,
+		Clocks:   m.maxTimeDiff() > 0,
 		ZoneOpen: s.Stored.TimeZone == "" && s.Stored.Props[settings.PropZone] == "",
 		Eligible: func(id string) bool { return eligible[id] },
 	}
@@ -493,7 +506,7 @@ func (m *Member) believe() {
 	now := m.cfg.Now()
 	limit := now.Add(ledger.Believable)
 	m.mu.Lock()
-	f, own, paused := m.firing, m.id.String(), m.paused
+	f, own, paused := m.firing, m.id.String(), m.paused || m.still()
 	behind := ""
 	for id, l := range m.lives {
 		if id != own && l.At.After(limit) {

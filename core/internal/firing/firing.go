@@ -113,7 +113,7 @@ func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, e
 	}
 	f.timer = c.Clock.Timer(f.tick)
 	rec, err := execution.NewRecorder(execution.Config{
-		Session: c.Session, Context: c.Life, Pool: c.Records, Now: c.Now, Running: c.Job.Running, Failover: c.Job.Failover, Locks: locks,
+		Session: c.Session, Context: c.Life, Pool: c.Records, Now: c.Now, Running: c.Job.Running, Failover: c.Job.Failover, Misfire: c.Job.Misfire, Locks: locks,
 	}, f, p, node)
 	if err != nil {
 		return nil, err

@@ -503,6 +503,18 @@ func (m *Machine) Next(now time.Time) (time.Time, bool) {
 	return next, ok
 }
 
+// Misses is when an item that runs a fire comes to owe the next one; zero where it never will.
+func (m *Machine) Misses(due time.Time) time.Time {
+	if m.set.Delayed || m.set.Misfire.Policy == misfire.Skip {
+		return time.Time{}
+	}
+	if !m.memo.due.Equal(due) || m.memo.due.IsZero() {
+		m.memo.due = due
+		m.memo.misses, _ = m.set.Fires.Next(due)
+	}
+	return m.memo.misses
+}
+
 // Begun says that the begin of an item is committed.
 func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action {
 	it := m.hand(n, due, beginning)

@@ -257,6 +257,8 @@ type memo struct {
 	decisions [4]decided
 	counts    [4]counted
 	next      int
+	due       time.Time // the fire after which misses comes due
+	misses    time.Time
 }
 
 type decided struct {

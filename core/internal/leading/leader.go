@@ -33,6 +33,8 @@ type Facts struct {
 	Triggered []registry.Node
 	// Asked: there are requests, or runs that were asked for. Disabled: the job is.
 	Asked, Disabled bool
+	// MakesUp: fires that were missed are made up.
+	MakesUp bool
 	// Clocks: instances compare their clocks with the leader's.
 	Clocks bool
 	// Up is since when the job has had a live instance, as this one has registered it.

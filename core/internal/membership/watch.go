@@ -147,6 +147,8 @@ func (m *Member) onInstance(n registry.Node) func() {
 		return m.look
 	case had == n.Exists():
 		return nil
+	case layout.IsJava(id) && !n.Exists():
+		return m.javaGone
 	case layout.IsJava(id):
 		return m.switched
 	}
@@ -457,7 +459,7 @@ func (m *Member) facts() leading.Facts {
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},
 		Triggered: slices.Collect(maps.Values(m.triggered)), Asked: len(m.asks) > 0, Disabled: s.Stored.Disabled,
-		Clocks:   m.maxTimeDiff() > 0,
+		Clocks: m.maxTimeDiff() > 0, MakesUp: s.Misfire.Policy != misfire.Skip,
 		ZoneOpen: s.Stored.TimeZone == "" && s.Stored.Props[settings.PropZone] == "",
 		Eligible: func(id string) bool { return eligible[id] },
 	}

@@ -193,21 +193,21 @@ type instance struct {
 
 var everySecond = core.JobConfig{Name: "hello", Cron: "* * * * * ?", TimeZone: "UTC", Shards: 4}
 
-func (b *bed) start(name, ip string, cfg core.JobConfig) *instance {
+func (b *bed) start(name, ip string, cfg core.JobConfig, opts ...core.Option) *instance {
 	b.Helper()
-	in := b.prepare(name, ip, cfg)
+	in := b.prepare(name, ip, cfg, opts...)
 	require.NoError(b, in.Start(b.Context()))
 	return in
 }
 
-func (b *bed) prepare(name, ip string, cfg core.JobConfig) *instance {
+func (b *bed) prepare(name, ip string, cfg core.JobConfig, opts ...core.Option) *instance {
 	b.Helper()
 	reg, in := b.client(), &instance{}
-	in.Scheduler = core.New(reg, core.WithInstanceName(name), core.WithIP(ip), core.WithLogger(nil), core.WithListener(func(e event.Event) {
+	in.Scheduler = core.New(reg, append(opts, core.WithInstanceName(name), core.WithIP(ip), core.WithLogger(nil), core.WithListener(func(e event.Event) {
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		in.seen = append(in.seen, e)
-	}))
+	}))...)
 	require.NoError(b, in.Add(core.JobFunc(in.run), cfg))
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

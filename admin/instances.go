@@ -74,6 +74,8 @@ func (v *view) instance(id string, shards []Item) Instance {
 		in.Blocked = "the instance is paused"
 	case !v.enabled(in.Server):
 		in.Blocked = "the server " + in.Server + " is disabled"
+	case v.clocks[id] != "":
+		in.Blocked = "its clock is off: " + v.clocks[id]
 	}
 	return in
 }

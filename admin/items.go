@@ -220,6 +220,8 @@ func (v *view) blocked(n int, h holding) string {
 		return "the instance " + id.Stable() + " is paused"
 	case !v.enabled(id.IP):
 		return "the server " + id.IP + " is disabled"
+	case v.clocks[h.owner] != "":
+		return "the clock of " + h.owner + " is off: " + v.clocks[h.owner]
 	case !v.registered(h.owner):
 		return "its owner " + h.owner + " was shut down, and leaves when what it runs has ended"
 	case h.held && h.until.IsZero():

@@ -323,7 +323,7 @@ func (a *Admin) leftRecords(ctx context.Context, j layout.Job) ([]Leftover, erro
 }
 
 // ownNodes are the names below the own root of a job.
-var ownNodes = []string{"lives", "ledgers", "notices", "rounds", "runs", "term", "inforce", "offsets"}
+var ownNodes = []string{"lives", "ledgers", "notices", "rounds", "runs", "term", "inforce", "offsets", "clocks"}
 
 // sweep deletes one leftover, if the report has it and its time has come.
 func (a *Admin) sweep(ctx context.Context, l *Leftover, now time.Time, before Report) error {
@@ -407,7 +407,7 @@ func (a *Admin) deleteRecords(ctx context.Context, j layout.Job) error {
 		}
 	}
 	var nodes []registry.Node
-	for _, dir := range []string{j.InForce(), j.Ledgers(), j.OwnRoot() + "/rounds", j.Offsets()} {
+	for _, dir := range []string{j.InForce(), j.Ledgers(), j.OwnRoot() + "/rounds", j.Offsets(), j.Clocks()} {
 		more, err := a.withChildren(ctx, dir)
 		if err != nil {
 			return err

@@ -28,7 +28,8 @@ type view struct {
 	servers   []string
 	instances []string // those that are registered, of whatever kind
 	lives     map[string]layout.Life
-	paused    map[string]bool // stable names
+	paused    map[string]bool   // stable names
+	clocks    map[string]string // why an instance begins nothing whose clock is off, by id
 	base      *layout.Base
 	schedule  *layout.Schedule
 	ledgers   []record
@@ -75,7 +76,32 @@ func (a *Admin) look(ctx context.Context, j layout.Job) (*view, error) {
 			v.nodes[n.Path] = n
 		}
 	}
-	return v, v.read()
+	if err := v.read(); err != nil {
+		return v, err
+	}
+	return v, a.readClocks(ctx, v)
+}
+
+// readClocks reads whose clock is off, where the configuration bounds that.
+func (a *Admin) readClocks(ctx context.Context, v *view) error {
+	if v.stored.MaxTimeDiffSeconds <= 0 || len(v.instances) == 0 {
+		return nil
+	}
+	paths := make([]string, len(v.instances))
+	for i, id := range v.instances {
+		paths[i] = v.job.Clock(id)
+	}
+	nodes, err := a.store.Get(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	v.clocks = map[string]string{}
+	for i, n := range nodes {
+		if c, err := layout.UnmarshalClock(n.Value); n.Exists() && err == nil {
+			v.clocks[v.instances[i]] = c.Off
+		}
+	}
+	return nil
 }
 
 // read makes sense of the nodes. What is not ours, or cannot be read, is left out.

@@ -55,7 +55,7 @@ var fields = []jobKey{
 	{"failover", "Failover", flag(func(c *core.JobConfig) *bool { return &c.Failover }), about{
 		aFlag, "`false`", "Whether a fire runs again at once, at the item's next owner, when its instance dies while it runs; after three deaths it is told as cut. It needs `monitorExecution`."}},
 	{"maxTimeDiff", "MaxTimeDiff", readTimeDiff, about{
-		aDuration, "any difference", "How far an instance's clock may be off, in whole seconds."}},
+		aDuration, "any difference", "How far an instance's clock may be off that of the leader, in whole seconds. Beyond it the job does not start there, or begins nothing until the clock is right."}},
 	{"reconcileInterval", "ReconcileInterval", readReconcile, about{
 		durationOr("never"), "`10m`", "How often the leader compares the whole state with what it should be, in whole minutes."}},
 	{"jobShardingStrategyType", "Strategy", text(func(c *core.JobConfig) *string { return &c.Strategy }), about{

@@ -75,8 +75,10 @@ type JobConfig struct {
 	// was up, is told as cut instead. It needs Monitor. The default is false: what was
 	// running is told as cut.
 	Failover bool
-	// MaxTimeDiff is how far an instance's clock may be off, in whole seconds; 0, the
-	// default, is any. It is stored, and not active yet: there is a warning.
+	// MaxTimeDiff is how far an instance's clock may be off that of the leader, in whole
+	// seconds; 0, the default, is any. A job is refused where the clock is off at the start, and
+	// starts there when it is right; where it goes off later nothing begins until it is right
+	// again, and what came due meanwhile is decided by Misfire. State says so.
 	MaxTimeDiff time.Duration
 	// ReconcileInterval is how often the leader compares the whole state with
 	// what it should be, in whole minutes. 0 is 10 minutes, negative is never.

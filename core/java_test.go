@@ -199,6 +199,22 @@ func TestElasticJobThatComesLaterIsTold(t *testing.T) {
 	})
 }
 
+// Why ElasticJob's guarantee nodes are not written: while one of ours leads its instances have no
+// items, so that no listener of theirs counts; what ours wrote would count when they lead.
+func TestNothingIsWrittenForElasticJobsOnceListeners(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		seed := b.start("seed", newWitness(), everySecond)
+		seed.stop(b)
+		b.setConfig(seed, "jobName: hello", "jobListenerTypes:\n- once\njobName: hello")
+		j := b.java(seed).joins()
+		w := newWitness()
+		a := b.start("a", w, everySecond, core.WithElasticJob())
+		b.until("it fires", func() bool { return allOwned(4, a) && w.count() >= 12 })
+		require.NotContains(b, j.owners(4), java1)
+		require.Empty(b, b.nodes(b.store(a), b.path(a, "guarantee")))
+	})
+}
+
 // While ElasticJob leads nothing begins beside it, and that is said. When one of ours leads
 // again the fires until then are told, none is made up, and the items' nodes are ours.
 func TestFindingE1WhileElasticJobLeadsNothingBegins(t *testing.T) {
@@ -465,7 +481,7 @@ func TestFindingE7WhatHasNoEffectIsOneWarning(t *testing.T) {
 			}
 		}
 		require.Len(b, found, 1)
-		for _, word := range []string{"MaxTimeDiff", "jobErrorHandlerType", "jobListenerTypes", "jobExtraConfigurations", "props.dingtalk.webhook"} {
+		for _, word := range []string{"jobErrorHandlerType", "jobListenerTypes", "jobExtraConfigurations", "props.dingtalk.webhook"} {
 			require.Contains(b, found[0].Problem, word)
 		}
 		require.NotContains(b, found[0].Problem, "sesame")

@@ -137,8 +137,7 @@ func TestAFirstStartBesideJavasDataTellsEachThingOnce(t *testing.T) {
 		for _, w := range of[event.Warning](a) {
 			told = append(told, w.Problem)
 		}
-		require.Equal(b, []string{"MaxTimeDiff is set but not active yet: clocks are not compared; " +
-			"settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType"}, told)
+		require.Equal(b, []string{"settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType"}, told)
 	})
 }
 

@@ -27,7 +27,7 @@ func (j *job) shard(set settings.Settings, r firing.Run) Shard {
 	switch {
 	case r.Redo:
 		s.Source, s.Lost, s.Attempt = SourceFailover, r.Lost, r.Tries+1
-	case r.Request != 0:
+	case r.Request != 0 && !r.MadeUp:
 		s.Source = SourceRequest
 	case r.MadeUp:
 		s.Source = SourceMisfire

@@ -21,6 +21,8 @@ type Request struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// By says who asks, for people.
 	By string `json:"by,omitempty"`
+	// MadeUp: it makes up for fires that ElasticJob has missed.
+	MadeUp bool `json:"madeUp,omitempty"`
 }
 
 // MarshalRequest writes the value of a request's node.
@@ -53,6 +55,8 @@ type Run struct {
 	Parameter string `json:"parameter,omitempty"`
 	// By says who has asked, for people.
 	By string `json:"by,omitempty"`
+	// MadeUp: it makes up for fires that ElasticJob has missed.
+	MadeUp bool `json:"madeUp,omitempty"`
 	// Answers are the leader's: of items that do not run, or of which no result came.
 	Answers []Answer `json:"answers,omitempty"`
 	// Sealed is the outcome of items that have not begun: none does any more. "": they may.

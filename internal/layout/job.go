@@ -260,6 +260,13 @@ func (j Job) RoundsDir() string { return j.own + "/rounds" }
 // Its directory is made when it is needed first.
 func (j Job) Rounds(id string) string { return j.own + "/rounds/" + id }
 
+// Clocks is the directory of clocks. It is made when it is needed first.
+func (j Job) Clocks() string { return j.own + "/clocks" }
+
+// Clock is ephemeral; by it an instance asks the leader what its clock says, where the
+// configuration has maxTimeDiffSeconds (MarshalClock, UnmarshalClock).
+func (j Job) Clock(id string) string { return j.own + "/clocks/" + id }
+
 // Offsets is the directory of offsets. It is made when it is needed first.
 func (j Job) Offsets() string { return j.own + "/offsets" }
 

@@ -35,6 +35,7 @@ func everyPath(j Job, item int, ip, id string) map[string]string {
 		"GuaranteeCompletedItem": j.GuaranteeCompletedItem(item), "GuaranteeCompletedLatch": j.GuaranteeCompletedLatch(),
 		"Trigger": j.Trigger(), "TriggerInstance": j.TriggerInstance(id), "SystemTime": j.SystemTime(), "NextInstanceIP": j.NextInstanceIP(),
 		"OwnRoot": j.OwnRoot(), "Lives": j.Lives(), "Life": j.Life(id), "Ledgers": j.Ledgers(), "Ledger": j.Ledger(id), "Notices": j.Notices(), "Notice": j.Notice(id), "Term": j.Term(), "Rounds": j.Rounds(id), "RoundsDir": j.RoundsDir(), "Claim": j.Claim(),
+		"Clocks": j.Clocks(), "Clock": j.Clock(id),
 		"InForce": j.InForce(), "Base": j.Base(), "Schedule": j.Schedule(), "Paused": j.Paused("worker-3"),
 		"Offsets": j.Offsets(), "Offset": j.Offset(item), "OldOffset": j.OldOffset(item),
 	}
@@ -64,6 +65,7 @@ func TestPaths(t *testing.T) {
 		"SystemTime": root + "/systemTime/current", "NextInstanceIP": root + "/next-job-instance-ip",
 		"OwnRoot": own, "Lives": own + "/lives", "Life": own + "/lives/" + id,
 		"Ledgers": own + "/ledgers", "Ledger": own + "/ledgers/" + id, "Notices": own + "/notices", "Notice": own + "/notices/" + id, "Term": own + "/term", "Rounds": own + "/rounds/" + id, "RoundsDir": own + "/rounds", "Claim": own + "/inforce/claim",
+		"Clocks": own + "/clocks", "Clock": own + "/clocks/" + id,
 		"InForce": own + "/inforce", "Base": own + "/inforce/base", "Schedule": own + "/inforce/schedule",
 		"Paused":  own + "/inforce/paused@worker-3",
 		"Offsets": own + "/offsets", "Offset": own + "/offsets/12", "OldOffset": root + "/offset/12",

@@ -90,6 +90,9 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 		}
 		c, err := UnmarshalClaim(MarshalClaim(claim))
 		check(t, claim, c, err)
+		clock := Clock{Number: rapid.Int64Min(0).Draw(t, "asked"), Off: words.Draw(t, "off"), Leader: words.Draw(t, "answers"), At: ownInstants.Draw(t, "told")}
+		k, err := UnmarshalClock(MarshalClock(clock))
+		check(t, clock, k, err)
 		notice := Notice{words.Draw(t, "stamp"), rapid.Bool().Draw(t, "still")}
 		check(t, notice, UnmarshalNotice(MarshalNotice(notice)), nil)
 		term := Term{words.Draw(t, "leader"), rapid.IntRange(0, 1<<40).Draw(t, "commits")}
@@ -104,6 +107,7 @@ func TestOwnValuesAreWrittenInUTC(t *testing.T) {
 		string(MarshalLife(Life{Up: now, At: now})))
 	require.JSONEq(t, `{"epoch":1,"from":0,"to":3,"through":"2026-11-20T23:30:00Z"}`,
 		string(MarshalBase(Base{Epoch: 1, To: 3, Through: now})))
+	require.JSONEq(t, `{"n":2,"leader":"a","at":"2026-11-20T23:30:00Z"}`, string(MarshalClock(Clock{Number: 2, Leader: "a", At: now})))
 	require.JSONEq(t, `{"n":2,"cron":"@daily","since":"2026-11-20T23:30:00Z","before":[{"cron":"@hourly","zone":"UTC","since":"2026-11-20T23:30:00Z"}]}`,
 		string(MarshalSchedule(Schedule{Number: 2, Rule: Rule{Cron: "@daily"}, Since: now,
 			Before: []Past{{Rule{Cron: "@hourly", Zone: "UTC"}, now}}})))

@@ -86,7 +86,7 @@ func (r *Recorder) next() []*entry {
 				return false
 			}
 			seen[e.Item()] = true
-			ops, more := r.show.ops(e), e.Further()
+			ops, more := len(r.show.nodes(e, r.cfg)), e.Further()
 			if more != nil && !further[more] {
 				ops++
 			}

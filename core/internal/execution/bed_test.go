@@ -30,6 +30,7 @@ const showAfter = time.Second
 func runningPath(n int) string { return fmt.Sprintf("/items/%d/running", n) }
 
 func failoverPath(n int) string { return fmt.Sprintf("/items/%d/failover", n) }
+func misfirePath(n int) string  { return fmt.Sprintf("/items/%d/misfire", n) }
 
 // due is the k-th fire.
 func due(k int) time.Time { return time.Date(2026, 11, 21, 5, 0, k, 0, time.UTC) }
@@ -41,6 +42,7 @@ type step struct {
 	kind kind
 
 	further *demand
+	misses  time.Time
 }
 
 // A demand is a further operation; given up, it is none.
@@ -77,6 +79,9 @@ const (
 
 func (s *step) Item() int     { return s.item }
 func (s *step) Patient() bool { return s.kind == end || s.kind == fail }
+
+// Misses implements Change.
+func (s *step) Misses() time.Time { return s.misses }
 
 func (s *step) Further() Further {
 	if s.further == nil {
@@ -265,7 +270,7 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-b.ses.Done(); cancel() }()
 	b.rec, err = NewRecorder(Config{
-		Session: wrap(b.ses), Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath, Failover: failoverPath,
+		Session: wrap(b.ses), Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath, Failover: failoverPath, Misfire: misfirePath,
 		Locks: func(value []byte) bool { return string(value) == "java" },
 	}, b.owner, b.place, b.node(ledgerPath))
 	require.NoError(t, err)

@@ -125,7 +125,7 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 	e := b.entries[b.owner[failed.Index]]
 	switch {
 	case failed.Op.Kind == registry.OpDelete && errors.Is(failed, registry.ErrNotFound):
-		r.deleted(e.Item())
+		r.deleted(e.Item(), failed.Op.Path)
 	case e.Step() == BeginsAgain && !e.plain && !r.strict(), e.Step() == BeginsAgain && failed.Op.Path == r.cfg.Failover(e.Item()):
 		e.plain = true
 	case errors.Is(failed, registry.ErrNoParent) && r.repair(ctx, failed.Op.Path):
@@ -167,14 +167,18 @@ func (r *Recorder) overrule(b *batch, f Further, failed error) {
 
 // deleted takes into account that a node of an item which has ended was deleted from outside:
 // the change still counts. Another may stand.
-func (r *Recorder) deleted(n int) {
+func (r *Recorder) deleted(n int, path string) {
+	if path == r.cfg.Misfire(n) {
+		r.mark(hidden, picture{n, true})
+		return
+	}
 	is := hidden
 	r.mu.Lock()
 	if r.show.runs[n].again {
 		is = maybe
 	}
 	r.mu.Unlock()
-	r.mark(is, n)
+	r.mark(is, picture{item: n})
 }
 
 // mend takes into account what a refusal says of the node that tells of ends.

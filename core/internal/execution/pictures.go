@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -16,6 +17,8 @@ const (
 	never time.Duration = -1
 	// showTimeout bounds one attempt at showing what runs: nothing depends on it.
 	showTimeout = time.Second
+	// missedAfter is how long a fire is owed until it is shown that the item misses it.
+	missedAfter = time.Second
 )
 
 // A run is one that the ledger records, with what is known of its running node: a picture
@@ -23,8 +26,31 @@ const (
 type run struct {
 	is     look
 	from   time.Time // when it is to be shown, or looked at again
+	missed look      // the node that says that a fire came due meanwhile
+	misses time.Time // when that is to be shown, or looked at again; zero is never
 	before time.Time // when the run before it began
 	again  bool      // a node says that it runs again
+}
+
+// A picture is one of the nodes of a run.
+type picture struct {
+	item   int
+	missed bool
+}
+
+// of returns what is known of a node, and when it is to be shown.
+func (x *run) of(missed bool) (is *look, at *time.Time) {
+	if missed {
+		return &x.missed, &x.misses
+	}
+	return &x.is, &x.from
+}
+
+func (c Config) path(p picture) string {
+	if p.missed {
+		return c.Misfire(p.item)
+	}
+	return c.Running(p.item)
 }
 
 type look uint8
@@ -84,27 +110,33 @@ func (r *Recorder) strict() bool {
 	return r.show.strict
 }
 
-// ops is how many operations an entry's commit needs for the running node.
-func (p *pictures) ops(e *entry) int {
+// nodes are those of a run that an entry's commit makes, or deletes.
+func (p *pictures) nodes(e *entry, c Config) (paths []string) {
+	n, x := e.Item(), p.runs[e.Item()]
 	switch {
 	case e.Step().over() && failpoint.Mutant(failpoint.PictureKept):
 	case e.Step() == BeginsAgain && !e.plain && (p.strict || p.after >= 0):
-		return 2
+		return []string{c.Running(n), c.Failover(n)}
 	case e.Step().begins() && p.strict:
-		return 1
-	case e.Step().over() && p.runs[e.Item()].is == shown && p.runs[e.Item()].again:
-		return 2
-	case e.Step().over() && p.runs[e.Item()].is == shown:
-		return 1
+		return []string{c.Running(n)}
+	case e.Step().over():
+		if x.is == shown {
+			paths = append(paths, c.Running(n))
+			if x.again {
+				paths = append(paths, c.Failover(n))
+			}
+		}
+		if x.missed == shown {
+			paths = append(paths, c.Misfire(n))
+		}
 	}
-	return 0
+	return paths
 }
 
-// add appends them.
+// add appends the operations for them.
 func (p *pictures) add(ops []registry.Op, e *entry, c Config, id string) []registry.Op {
 	e.shows = false
-	paths := []string{c.Running(e.Item()), c.Failover(e.Item())}[:p.ops(e)]
-	for _, path := range paths {
+	for _, path := range p.nodes(e, c) {
 		if e.shows = e.Step().begins(); e.shows {
 			ops = append(ops, registry.CreateEphemeral(path, []byte(id)))
 		} else {
@@ -129,9 +161,15 @@ func (r *Recorder) note(e *entry) {
 		case p.strict:
 			r.arm(x.from)
 		}
+		if at := e.Misses(); !at.IsZero() && p.after >= 0 {
+			wall := r.cfg.Now()
+			past := wall.Sub(wall.Truncate(time.Second)) // not at an instant at which fires come due: they go first
+			x.misses = time.Now().Add(max(at.Sub(wall), 0) + missedAfter + past)
+			r.arm(x.misses)
+		}
 		p.runs[e.Item()] = x
 	case Ends, EndsFailed, Undoes:
-		if p.runs[e.Item()].is == maybe {
+		if x := p.runs[e.Item()]; x.is == maybe || x.missed == maybe {
 			p.swept = append(p.swept, e.Item())
 		}
 		delete(p.runs, e.Item())
@@ -140,13 +178,14 @@ func (r *Recorder) note(e *entry) {
 }
 
 // mark notes what is known of the nodes of items that run.
-func (r *Recorder) mark(is look, items ...int) {
+func (r *Recorder) mark(is look, nodes ...picture) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, n := range items {
-		if x, runs := r.show.runs[n]; runs {
-			x.is = is
-			r.show.runs[n] = x
+	for _, n := range nodes {
+		if x, runs := r.show.runs[n.item]; runs {
+			of, _ := x.of(n.missed)
+			*of = is
+			r.show.runs[n.item] = x
 		}
 	}
 }
@@ -161,25 +200,33 @@ func (p *pictures) pending() bool {
 	return false
 }
 
-// due returns the items that are to be shown now, and when the next one is; zero is never.
-// The caller holds mu.
-func (r *Recorder) due(now time.Time) (items []int, next time.Time) {
+// due returns what is to be shown now, and when the next one is; zero is never. The caller
+// holds mu.
+func (r *Recorder) due(now time.Time) (nodes []picture, next time.Time) {
 	if r.show.after < 0 && !r.show.strict {
 		return nil, next
 	}
 	for n, x := range r.show.runs {
-		if rec, owned := r.led.Get(n); x.is >= shown || !owned || !rec.Running() {
+		if x.is >= shown && (x.missed >= shown || x.misses.IsZero()) {
 			continue
 		}
-		switch {
-		case !x.from.After(now):
-			items = append(items, n)
-		case next.IsZero() || x.from.Before(next):
-			next = x.from
+		if rec, owned := r.led.Get(n); !owned || !rec.Running() {
+			continue
+		}
+		for _, missed := range []bool{false, true} {
+			switch is, at := x.of(missed); {
+			case *is >= shown, missed && at.IsZero():
+			case !at.After(now):
+				nodes = append(nodes, picture{n, missed})
+			case next.IsZero() || at.Before(next):
+				next = *at
+			}
 		}
 	}
-	slices.Sort(items)
-	return items, next
+	slices.SortFunc(nodes, func(a, b picture) int {
+		return cmp.Or(boolInt(a.missed)-boolInt(b.missed), cmp.Compare(a.item, b.item))
+	})
+	return nodes, next
 }
 
 // arm has the next items shown. The caller holds mu.
@@ -207,12 +254,12 @@ func (p *pictures) disarm() {
 func (r *Recorder) wakeToShow() {
 	r.mu.Lock()
 	r.show.at = time.Time{}
-	items, next := r.due(time.Now())
-	if len(items) == 0 && !next.IsZero() {
+	nodes, next := r.due(time.Now())
+	if len(nodes) == 0 && !next.IsZero() {
 		r.arm(next)
 	}
 	r.mu.Unlock()
-	if len(items) > 0 {
+	if len(nodes) > 0 {
 		r.task.Poke()
 	}
 }
@@ -226,17 +273,17 @@ func (r *Recorder) showDue(ctx context.Context) bool {
 		r.mu.Unlock()
 		return false
 	}
-	items, next := r.due(now)
-	if len(items) == 0 && !next.IsZero() {
+	nodes, next := r.due(now)
+	if len(nodes) == 0 && !next.IsZero() {
 		r.arm(next)
 	}
 	ops := []registry.Op{registry.Check(r.place.Ledger, r.version)}
-	items = items[:min(len(items), r.cfg.Session.Limits().MaxOps-len(ops))]
-	for _, n := range items {
-		ops = append(ops, registry.CreateEphemeral(r.cfg.Running(n), []byte(r.place.ID)))
+	nodes = nodes[:min(len(nodes), r.cfg.Session.Limits().MaxOps-len(ops))]
+	for _, n := range nodes {
+		ops = append(ops, registry.CreateEphemeral(r.cfg.path(n), []byte(r.place.ID)))
 	}
 	r.mu.Unlock()
-	if len(items) == 0 {
+	if len(nodes) == 0 {
 		return false
 	}
 	failpoint.Hit(failpoint.BeforeShow)
@@ -248,23 +295,23 @@ func (r *Recorder) showDue(ctx context.Context) bool {
 	denied := errors.Is(err, registry.ErrDenied)
 	switch {
 	case err == nil:
-		r.mark(shown, items...)
+		r.mark(shown, nodes...)
 	case denied || errors.Is(err, registry.ErrInvalid):
-		r.giveUp(err, items)
+		r.giveUp(err, nodes)
 	case !refused: // it may have been applied, or may be yet
-		r.postpone(items)
+		r.postpone(nodes)
 	case failed.Index == 0:
 		r.mu.Lock()
 		r.stale = true
 		r.mu.Unlock()
 	default:
-		r.findHindrance(ctx, items[failed.Index-1], failed)
+		r.findHindrance(ctx, nodes[failed.Index-1], failed)
 	}
 	return true
 }
 
-// findHindrance finds out why an item cannot be shown.
-func (r *Recorder) findHindrance(ctx context.Context, n int, failed *registry.CommitError) {
+// findHindrance finds out why something of an item cannot be shown.
+func (r *Recorder) findHindrance(ctx context.Context, n picture, failed *registry.CommitError) {
 	if errors.Is(failed, registry.ErrNoParent) && r.repair(ctx, failed.Op.Path) {
 		return
 	}
@@ -284,35 +331,36 @@ func (r *Recorder) findHindrance(ctx context.Context, n int, failed *registry.Co
 	}
 }
 
-// giveUp shows nothing of the items: nothing depends on it, but where nodes are locks.
-func (r *Recorder) giveUp(err error, items []int) {
+// giveUp shows none of them: nothing depends on it, but where nodes are locks.
+func (r *Recorder) giveUp(err error, nodes []picture) {
 	r.mu.Lock()
 	strict, warned := r.show.strict, r.show.warned
 	r.show.warned = true
 	r.mu.Unlock()
 	if strict {
-		r.postpone(items)
+		r.postpone(nodes)
 		r.owner.Hindered(err)
 		return
 	}
-	r.mark(hidden, items...)
+	r.mark(hidden, nodes...)
 	if !warned {
 		r.owner.Unshown(err)
 	}
 }
 
-// postpone tries again to show items, after a pause. They may be shown already.
-func (r *Recorder) postpone(items []int) {
+// postpone tries again to show them, after a pause. They may be shown already.
+func (r *Recorder) postpone(nodes []picture) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := time.Now().Add(again)
-	for _, n := range items {
-		if x, runs := r.show.runs[n]; runs {
-			x.is, x.from = maybe, at
-			r.show.runs[n] = x
+	later := time.Now().Add(again)
+	for _, n := range nodes {
+		if x, runs := r.show.runs[n.item]; runs {
+			is, at := x.of(n.missed)
+			*is, *at = maybe, later
+			r.show.runs[n.item] = x
 		}
 	}
-	r.arm(at)
+	r.arm(later)
 }
 
 // sweep looks for the nodes of items that have ended while it was not known if they are
@@ -321,8 +369,11 @@ func (r *Recorder) sweep(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
 		var paths []string
-		if items := r.show.swept; len(items) > 0 && r.show.runs[items[0]].is != shown { // else it runs again
-			paths = []string{r.cfg.Running(items[0]), r.cfg.Failover(items[0])}
+		if items := r.show.swept; len(items) > 0 {
+			if r.show.runs[items[0]].is != shown { // else it runs again
+				paths = []string{r.cfg.Running(items[0]), r.cfg.Failover(items[0])}
+			}
+			paths = append(paths, r.cfg.Misfire(items[0])) // what began since has not been shown to miss a fire
 		}
 		none := len(r.show.swept) == 0
 		r.mu.Unlock()

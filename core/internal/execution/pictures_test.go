@@ -173,6 +173,122 @@ func TestAPictureInDoubt(t *testing.T) {
 	}
 }
 
+// misses has items begin whose next fire comes due after a while.
+func (b *bed) misses(after time.Duration, items ...int) {
+	for _, n := range items {
+		b.rec.Submit(&step{item: n, due: due(1), kind: begin, misses: time.Now().Add(after)})
+	}
+	synctest.Wait()
+}
+
+// requireMissed requires that misfire nodes of ours stand for these items of five alone.
+func (b *bed) requireMissed(items ...int) {
+	b.Helper()
+	var missed []int
+	for n := range 5 {
+		if node := b.node(misfirePath(n)); string(node.Value) == "a" {
+			require.True(b, node.Ephemeral, "ElasticJob's own are not")
+			missed = append(missed, n)
+		}
+	}
+	require.Equal(b, items, missed)
+}
+
+// A fire that is owed for longer than a second is shown, as long as the run before lasts: that is
+// one commit, and the end's own removes it.
+func TestAFireThatIsOwedIsShown(t *testing.T) {
+	onBed(t, 5, func(b *bed) {
+		b.rec.Show(time.Minute, false)
+		b.misses(10*time.Second, 0, 1, 2)
+		b.submit(begin, due(1), 3)
+		synctest.Wait()
+		b.client.ResetRequests()
+		b.pass(10 * time.Second)
+		b.submit(end, due(1), 2)
+		b.pass(time.Second - time.Nanosecond)
+		b.requireMissed()
+		b.requireRequests(1, 0)
+		b.pass(time.Nanosecond)
+		b.requireMissed(0, 1)
+		b.requireShown()
+		b.requireRequests(1, 0)
+		b.pass(time.Hour)
+		b.requireMissed(0, 1)
+		b.requireShown(0, 1, 3)
+		b.requireRequests(1, 0)
+		b.submit(end, due(1), 0, 1, 3)
+		b.pass(time.Second)
+		b.requireMissed()
+		b.requireRequests(1, 0)
+		require.Len(t, b.take().steps(), 8)
+	})
+}
+
+// Short runs, and those that owe nothing, cost nothing; nor does one that is not to be shown.
+func TestWhatIsNotOwedIsNotShown(t *testing.T) {
+	onBed(t, 5, func(b *bed) {
+		b.rec.Show(-1, false)
+		b.misses(time.Second, 0)
+		b.client.ResetRequests()
+		b.pass(time.Hour)
+		b.requireMissed()
+		b.requireRequests(0, 0)
+	})
+}
+
+// One of ElasticJob's own stays, and hinders nothing.
+func TestAMisfireNodeOfElasticJobIsLeftAlone(t *testing.T) {
+	onBed(t, 5, func(b *bed) {
+		b.do(registry.Create(misfirePath(0), []byte("java")))
+		b.misses(0, 0, 1)
+		b.pass(10 * time.Second)
+		b.requireMissed(1)
+		b.submit(end, due(1), 0, 1)
+		b.pass(time.Second)
+		b.requireMissed()
+		require.Equal(t, "java", string(b.node(misfirePath(0)).Value))
+		require.Len(t, b.take().steps(), 4)
+	})
+}
+
+// What is not known of it is found out: none is left behind, and the end counts.
+func TestAMisfireNodeInDoubt(t *testing.T) {
+	for name, fate := range map[string]memory.Fate{
+		"answer lost": memory.AnswerLost, "request lost": memory.RequestLost, "refused": memory.Refused,
+		"late": memory.AppliedLate(500 * time.Millisecond), "too late": memory.AppliedLate(time.Minute),
+	} {
+		for _, lasts := range []time.Duration{0, 200 * time.Millisecond, 10 * time.Second} {
+			for _, hand := range []string{"", "deleted", "taken"} {
+				t.Run(fmt.Sprint(name, "/", lasts, "/", hand), func(t *testing.T) {
+					onBed(t, 5, func(b *bed) {
+						b.rec.Show(time.Minute, false)
+						b.misses(0, 0, 1)
+						b.fates(fate)
+						b.pass(missedAfter + lasts)
+						if lasts > time.Second {
+							b.requireMissed(0, 1)
+							if hand == "deleted" {
+								b.do(registry.Delete(misfirePath(0), registry.AnyVersion))
+							}
+						}
+						if hand == "taken" {
+							b.rule(func(l *ledger.Ledger) { l.Delete(0) })
+							b.rec.Refresh(false)
+						}
+						steps := b.submit(end, due(1), 0, 1)
+						b.pass(30 * time.Second)
+						require.Len(t, b.take().steps(), 2+len(steps))
+						b.requireMissed()
+						b.pass(10 * time.Minute)
+						b.requireMissed()
+						b.requireShown()
+					})
+				})
+			}
+		}
+	}
+}
+
 // The leader writes the ledger while the picture is made: it is made of the next version.
 func TestAPictureOfALedgerThatHasChanged(t *testing.T) {
 	onBed(t, 5, func(b *bed) {

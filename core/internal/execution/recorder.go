@@ -60,6 +60,8 @@ type Change interface {
 	Apply(rec *ledger.Item, in *ledger.Ledger) bool
 	// Patient reports whether it may wait a moment for its neighbours.
 	Patient() bool
+	// Misses is when the next fire of an item comes due that begins; zero: it would not be owed.
+	Misses() time.Time
 	// Further is an operation that goes with its commit, nil for none.
 	Further() Further
 }
@@ -118,8 +120,8 @@ type Config struct {
 	// Now is the wall clock.
 	Now func() time.Time
 	// Running is the path of an item's running node, Failover that of the node which says that
-	// it runs again.
-	Running, Failover func(item int) string
+	// it runs again, Misfire that of the one which says that a fire came due meanwhile.
+	Running, Failover, Misfire func(item int) string
 	// Locks reports whether a running node with a value is a lock: that of a member for
 	// whom no ledger is.
 	Locks func(value []byte) bool

@@ -58,7 +58,7 @@ func (r *Recorder) stray(e *entry) {
 		return
 	}
 	r.mu.Lock()
-	if x := r.show.runs[e.Item()]; x.is == shown {
+	if x := r.show.runs[e.Item()]; x.is == shown || x.missed == shown {
 		r.show.runs[e.Item()] = run{is: maybe}
 	}
 	r.note(e)

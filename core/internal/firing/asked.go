@@ -26,6 +26,7 @@ type Asked struct {
 // asked is what a firing keeps of an open run.
 type asked struct {
 	parameter string
+	madeUp    bool
 	open      *demand
 	results   map[string]*results // by the id of the registration
 }
@@ -44,7 +45,7 @@ func (f *Firing) SetAsked(open []Asked, known int64) {
 		}
 		x := f.asked[r.Number]
 		if x == nil {
-			x = &asked{parameter: r.Parameter, results: map[string]*results{}}
+			x = &asked{parameter: r.Parameter, madeUp: r.MadeUp, results: map[string]*results{}}
 		}
 		if x.open == nil || x.open.version != r.Node.Version {
 			x.open = &demand{path: r.Node.Path, version: r.Node.Version}

@@ -25,6 +25,8 @@ type change struct {
 	// closed: every run up to it is closed. further goes with the commit, or is nil.
 	closed  int64
 	further execution.Further
+	// misses is when the next fire of an item that begins comes due; zero is never.
+	misses time.Time
 }
 
 // Item implements execution.Change.
@@ -48,6 +50,9 @@ func (c *change) Step() execution.Step {
 	}
 	return execution.Other
 }
+
+// Misses implements execution.Change.
+func (c *change) Misses() time.Time { return c.misses }
 
 // Further implements execution.Change.
 func (c *change) Further() execution.Further { return c.further }

@@ -115,7 +115,7 @@ func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, e
 	}
 	f.timer = c.Clock.Timer(f.tick)
 	rec, err := execution.NewRecorder(execution.Config{
-		Session: c.Session, Context: c.Life, Pool: c.Records, Now: c.Now, Running: c.Job.Running, Failover: c.Job.Failover, Locks: locks,
+		Session: c.Session, Context: c.Life, Pool: c.Records, Now: c.Now, Running: c.Job.Running, Failover: c.Job.Failover, Misfire: c.Job.Misfire, Locks: locks,
 	}, f, p, node)
 	if err != nil {
 		return nil, err
@@ -188,6 +188,14 @@ func (f *Firing) SetServer(enabled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.perform(f.machine.Server(enabled, f.now()))
+	f.arm()
+}
+
+// SetStill says whether the clock cannot be trusted.
+func (f *Firing) SetStill(still bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.Still(still, f.now()))
 	f.arm()
 }
 

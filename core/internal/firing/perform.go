@@ -58,6 +58,9 @@ func (f *Firing) change(a items.Action) *change {
 	if x := f.asked[a.Request]; x != nil && a.Kind == items.Begin {
 		c.further = x.open
 	}
+	if a.Kind == items.Begin || a.Kind == items.Record {
+		c.misses = f.machine.Misses(a.Due)
+	}
 	return c
 }
 
@@ -114,6 +117,11 @@ func (f *Firing) tell(told skips) {
 // launch hands items to their functions.
 func (f *Firing) launch(runs []items.Action) {
 	now := f.now()
+	for i, a := range runs {
+		if x := f.asked[a.Request]; x != nil {
+			runs[i].MadeUp = a.MadeUp || x.madeUp
+		}
+	}
 	for len(runs) > 0 {
 		first := runs[0]
 		var of []int

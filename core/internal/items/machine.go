@@ -58,6 +58,7 @@ type Machine struct {
 	until         time.Time
 	serverEnabled bool
 	foreign       bool // an instance of ElasticJob leads
+	still         bool // the clock cannot be trusted
 	stopping      bool
 	items         map[int]*item
 	strays        map[int]*item // items in hand that the ledger does not hold any more
@@ -370,6 +371,18 @@ func (m *Machine) Foreign(leads bool, now time.Time) []Action {
 	return m.done()
 }
 
+// Still says whether the clock cannot be trusted: then nothing begins, and nothing that came due
+// is decided, until it can be again.
+func (m *Machine) Still(still bool, now time.Time) []Action {
+	if m.still == still {
+		return nil
+	}
+	if m.still = still; !still {
+		m.offerAll(now)
+	}
+	return m.done()
+}
+
 // Change puts other settings in force.
 func (m *Machine) Change(s Settings, now time.Time) []Action {
 	on := s.Monitor && !m.set.Monitor
@@ -488,6 +501,18 @@ func (m *Machine) Next(now time.Time) (time.Time, bool) {
 		return m.until, true // when the epoch's last fire is over
 	}
 	return next, ok
+}
+
+// Misses is when an item that runs a fire comes to owe the next one; zero where it never will.
+func (m *Machine) Misses(due time.Time) time.Time {
+	if m.set.Delayed || m.set.Misfire.Policy == misfire.Skip {
+		return time.Time{}
+	}
+	if !m.memo.due.Equal(due) || m.memo.due.IsZero() {
+		m.memo.due = due
+		m.memo.misses, _ = m.set.Fires.Next(due)
+	}
+	return m.memo.misses
 }
 
 // Begun says that the begin of an item is committed.
@@ -629,7 +654,7 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	case m.set.Delayed:
 		it.cursor = now
 		it.ready = now.Add(m.set.Delay)
-	case m.set.Misfire.Policy == misfire.Skip && !it.owes && !m.stopping && !it.leaving && !m.held && !m.off(it):
+	case m.set.Misfire.Policy == misfire.Skip && !it.owes && !m.stopping && !it.leaving && !m.held && !m.still && !m.off(it):
 		skips = m.skip(event.SkipRunning, it.cursor, now)
 		it.cursor = lastOf(skips, it.cursor)
 	}

@@ -251,6 +251,40 @@ func TestNothingBeginsBesideALeaderOfElasticJob(t *testing.T) {
 	require.Equal(t, []Skip{{First: at(10), Last: at(20), Count: 2, Reason: event.SkipElasticJob}}, a.Skips)
 }
 
+// While the clock cannot be trusted nothing begins, and nothing that came due is decided, by no
+// policy: what it would say may be of the future. What runs goes on; afterwards all is as ever.
+func TestNothingIsDecidedByAClockThatIsOff(t *testing.T) {
+	for name, rule := range map[string]misfire.Rule{"skip": skip, "once": once, "all": each} {
+		m := owning(under(rule), 1)
+		ranFrom(t, m, m.Tick(at(11)))
+		require.Empty(t, m.Still(true, at(11)))
+		require.Empty(t, m.Still(true, at(11)))
+		end := one(t, m.Returned(0, at(10), at(3600)), End)
+		require.Equal(t, at(10), end.Through)
+		require.Empty(t, end.Skips)
+		require.Empty(t, m.Committed(0, end.Through, at(3600)))
+		require.Empty(t, m.Tick(at(3601)))
+		require.Empty(t, m.Known(0, true, at(3601)))
+		require.Empty(t, m.Known(0, false, at(3601)))
+		require.Empty(t, m.Server(false, at(3602)))
+		require.Empty(t, m.Server(true, at(3602)))
+		require.Empty(t, m.Own(all(1, ledger.Item{Through: at(10)}), at(3602)))
+		out := m.Still(false, at(45))
+		switch name {
+		case "skip":
+			require.Equal(t, []Skip{{First: at(20), Last: at(40), Count: 3, Reason: event.SkipMissed}}, one(t, out, Account).Skips)
+		case "once":
+			require.Equal(t, at(40), one(t, out, Begin).Due)
+		default:
+			require.Equal(t, at(20), one(t, out, Begin).Due)
+		}
+	}
+	m := owning(Config{Settings: Settings{Monitor: true, Delayed: true, Delay: 10 * time.Second}}, 1)
+	m.Still(true, at(1))
+	require.Empty(t, m.Tick(at(15)))
+	one(t, m.Still(false, at(16)), Begin)
+}
+
 // What a leader of ElasticJob's may have run is told, and not made up, by whoever owns the
 // item next; what is due later is as ever.
 func TestNothingIsMadeUpBelowTheFloor(t *testing.T) {

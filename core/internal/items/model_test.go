@@ -608,7 +608,7 @@ func (w *world) step() {
 		"tick", "tick", "tick", "commit", "commit", "commit", "commit", "enter", "enter", "leave", "leave", "late",
 		"known", "known",
 		"policy", "server", "failover", "redo", "redo", "redo", "redo", "leaving", "take", "hold", "until", "epoch", "note", "monitor", "schedule", "hear", "unblock", "ahead",
-		"own", "java", "floor", "ask", "ask", "close", "shown",
+		"own", "java", "clock", "floor", "ask", "ask", "close", "shown",
 	}).Draw(w.T, "step") {
 	case "tick":
 		w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{1, 4, 9, 10, 25, 400}).Draw(w.T, "seconds")) * time.Second)
@@ -631,6 +631,8 @@ func (w *world) step() {
 		w.do(w.m.Server(w.chance(70), w.now))
 	case "java":
 		w.do(w.m.Foreign(w.chance(30), w.now))
+	case "clock":
+		w.do(w.m.Still(w.chance(30), w.now))
 	case "floor":
 		s := w.set
 		s.Floor = w.now
@@ -864,6 +866,7 @@ func (w *world) calm() {
 	}
 	w.do(w.m.Server(true, w.now))
 	w.do(w.m.Foreign(false, w.now))
+	w.do(w.m.Still(false, w.now))
 	w.finish()
 	for n := range modelItems {
 		w.do(w.m.Known(n, false, w.now))

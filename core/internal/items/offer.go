@@ -86,7 +86,7 @@ func (m *Machine) offer(it *item, now time.Time) {
 
 // offerable reports whether anything may begin of an item, or be decided about it.
 func (m *Machine) offerable(it *item) bool {
-	return !m.stopping && it.phase == idle && it.known && !m.blocked[it.number] && !it.leaving &&
+	return !m.stopping && !m.still && it.phase == idle && it.known && !m.blocked[it.number] && !it.leaving &&
 		(!m.held || !m.until.IsZero())
 }
 
@@ -178,7 +178,7 @@ func (m *Machine) close(it *item, now time.Time) {
 
 // account tells what came due while the item was off.
 func (m *Machine) account(it *item, why event.SkipReason, now time.Time) {
-	if it.phase != idle || !it.known || it.leaving || m.held || m.stopping || it.redo.Owed() {
+	if it.phase != idle || !it.known || it.leaving || m.held || m.stopping || m.still || it.redo.Owed() {
 		return
 	}
 	if m.set.Delayed {
@@ -257,6 +257,8 @@ type memo struct {
 	decisions [4]decided
 	counts    [4]counted
 	next      int
+	due       time.Time // the fire after which misses comes due
+	misses    time.Time
 }
 
 type decided struct {

@@ -96,6 +96,7 @@ func occurrences(rec ledger.Item) []occurrence {
 		{"disabled", func(m *Machine, _ time.Time) string { return says(m.Known(0, true, at(15))) }},
 		{"Server", func(m *Machine, _ time.Time) string { return says(m.Server(false, at(15))) }},
 		{"Foreign", func(m *Machine, _ time.Time) string { return says(m.Foreign(true, at(15))) }},
+		{"Still", func(m *Machine, _ time.Time) string { return says(m.Still(true, at(15))) }},
 		{"Own", func(m *Machine, _ time.Time) string { return says(m.Own(all(1, rec), at(15))) }},
 		{"leaving", func(m *Machine, _ time.Time) string {
 			rec := rec

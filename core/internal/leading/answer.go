@@ -196,7 +196,7 @@ func (a *answering) accept(ctx context.Context, n registry.Node) error {
 		return a.commit(ctx, registry.Delete(n.Path, n.Version))
 	}
 	req, err := layout.UnmarshalRequest(n.Value)
-	r := layout.Run{Number: a.last + 1, Request: id, Parameter: req.Parameter, By: req.By}
+	r := layout.Run{Number: a.last + 1, Request: id, Parameter: req.Parameter, By: req.By, MadeUp: req.MadeUp}
 	r.At = a.now.Truncate(time.Millisecond).Add(1 + time.Duration(r.Number%999_999)) // no fire is there
 	expired := !req.Expires.IsZero() && !a.now.Before(req.Expires)
 	base := a.s.Base
@@ -222,8 +222,11 @@ func (a *answering) accept(ctx context.Context, n registry.Node) error {
 	}
 	if r.Problem != "" {
 		r.Closed = a.now
-		if r.By == triggered { // nobody reads the answer
+		switch r.By { // nobody reads the answer
+		case triggered:
 			a.l.warn("what ElasticJob's trigger asks for does not run: "+r.Problem, nil)
+		case misfired:
+			a.l.warn("what ElasticJob's misfire nodes ask for does not run: "+r.Problem, nil)
 		}
 	}
 	job := a.l.cfg.Job

@@ -21,8 +21,9 @@
 // by the term's value (package settle). Nothing is flagged: what is to be done is
 // derived from what is, so that a leader that dies leaves no need behind.
 //
-// Work stands on two tasks of the session's control pool: leading itself, which does
-// nothing that takes long, and tidying, which takes its time.
+// Work stands on three tasks of the session's control pool: leading itself, which does
+// nothing that takes long, tidying, which takes its time, and saying what the leader's
+// clock says, which changes nothing that a term guards.
 //
 // # Concurrency
 //

@@ -32,6 +32,7 @@ func (l *Leader) lead(ctx context.Context) error {
 	java := l.java
 	l.java = false
 	l.mu.Unlock()
+	l.followClocks()
 	if java {
 		l.floor = l.cfg.Now()
 	}

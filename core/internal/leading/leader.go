@@ -33,6 +33,10 @@ type Facts struct {
 	Triggered []registry.Node
 	// Asked: there are requests, or runs that were asked for. Disabled: the job is.
 	Asked, Disabled bool
+	// MakesUp: fires that were missed are made up.
+	MakesUp bool
+	// Clocks: instances compare their clocks with the leader's.
+	Clocks bool
 	// Up is since when the job has had a live instance, as this one has registered it.
 	Up time.Time
 	// Lives and Instances are the ids whose nodes the watches have shown.
@@ -99,6 +103,9 @@ type Leader struct {
 	mend     bool                     // the items' instance nodes are to be compared with the ledgers
 	java     bool                     // an instance of ElasticJob led last, as far as was seen
 	rounds   rounds
+	clocks   clocks
+	back     bool      // others are to be elected first
+	vacant   time.Time // since when it waits for them, zero while somebody leads
 
 	// Of the work task alone:
 	stamp     int                  // of this leader's commits
@@ -124,6 +131,7 @@ func New(c Config) *Leader {
 	l.rounds.told, l.rounds.owners = map[string]ledger.Rounds{}, map[string]ledger.Rounds{}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
+	l.clocks.task, l.clocks.asks = c.Pool.Task(l.tellTime), map[string]registry.Node{}
 	return l
 }
 
@@ -166,10 +174,10 @@ func (l *Leader) FailoverOff() {
 func (l *Leader) OnLeader(n registry.Node) {
 	l.mu.Lock()
 	was := string(l.node.Value)
-	l.node = n
+	l.node, l.vacant = n, time.Time{}
 	now := string(n.Value)
 	self := n.Owned && now == l.cfg.ID
-	follow, unfollow := self && !l.follows, !self && l.follows
+	follow, unfollow, compares := self && !l.follows, !self && l.follows, !self && l.clocks.watched
 	if l.follows = self; !self {
 		clear(l.triggers)
 	}
@@ -191,6 +199,9 @@ func (l *Leader) OnLeader(n registry.Node) {
 	case unfollow:
 		l.cfg.Unwatch(l.cfg.Job.Term(), registry.Self)
 		l.cfg.Unwatch(l.cfg.Job.Trigger(), registry.Children)
+	}
+	if compares {
+		l.forgetClocks()
 	}
 	if was != now {
 		l.cfg.Emit(event.LeaderChanged{Job: l.cfg.Job.Name(), Leader: now, Self: self})
@@ -254,7 +265,10 @@ func (l *Leader) Close() {
 	if l.rounds.watched {
 		targets[target{l.cfg.Job.RoundsDir(), registry.Children}] = true
 	}
-	l.follows, l.rounds.watched = false, false
+	if l.clocks.watched {
+		targets[target{l.cfg.Job.Clocks(), registry.Children}] = true
+	}
+	l.follows, l.rounds.watched, l.clocks.watched = false, false, false
 	l.mu.Unlock()
 	for t := range targets {
 		l.cfg.Unwatch(t.path, t.scope)
@@ -308,6 +322,9 @@ func (l *Leader) act(ctx context.Context) error {
 	case !able:
 		return nil
 	case !node.Exists():
+		if l.standsBack() {
+			return nil
+		}
 		return l.elect(ctx)
 	case !node.Ephemeral:
 		l.warn("the leader's node was made by no instance; it is removed", nil)

@@ -208,12 +208,15 @@ func (l *Leader) mendOwners(ctx context.Context) error {
 	if !due {
 		return nil // the next look asks again
 	}
-	ops, err := l.wrongOwners(ctx, seen)
+	ops, missed, err := l.wrongItems(ctx, seen)
 	guard := []registry.Op{l.life(), registry.Check(seen.term.Path, seen.term.Version), registry.Check(seen.base.Path, seen.base.Version)}
 	for most := l.cfg.Session.Limits().MaxOps - len(guard); err == nil && len(ops) > 0; {
 		n := min(most, len(ops))
 		_, err = l.cfg.Session.Commit(ctx, slices.Concat(guard, ops[:n])...)
 		ops = ops[n:]
+	}
+	if err == nil {
+		err = l.takeMisfires(ctx, guard, missed)
 	}
 	if err == nil {
 		return nil
@@ -228,23 +231,27 @@ func (l *Leader) mendOwners(ctx context.Context) error {
 	return err
 }
 
-// wrongOwners returns what corrects the items' instance nodes.
-func (l *Leader) wrongOwners(ctx context.Context, seen *snapshot) (ops []registry.Op, err error) {
+// wrongItems returns what corrects the items' instance nodes, and the misfire nodes that ElasticJob,
+// or somebody by hand, has made. One in a session is a picture.
+func (l *Leader) wrongItems(ctx context.Context, seen *snapshot) (ops []registry.Op, missed []registry.Node, err error) {
 	owners := seen.owners()
 	items := make([]int, 0, len(owners))
 	for n := range owners {
 		items = append(items, n)
 	}
-	if len(items) == 0 {
-		return nil, nil
-	}
 	slices.Sort(items)
-	nodes, err := l.cfg.Session.Get(ctx, paths(items, l.cfg.Job.ItemInstance)...)
+	misfires := paths(all(settledTotal(seen.base)), l.cfg.Job.Misfire)
+	nodes, err := l.cfg.Session.Get(ctx, append(paths(items, l.cfg.Job.ItemInstance), misfires...)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	for _, n := range nodes[len(items):] {
+		if n.Exists() && !n.Ephemeral {
+			missed = append(missed, n)
+		}
 	}
 	var missing []int
-	for i, n := range nodes {
+	for i, n := range nodes[:len(items)] {
 		switch owner := owners[items[i]]; {
 		case !n.Exists():
 			missing = append(missing, items[i])
@@ -253,11 +260,11 @@ func (l *Leader) wrongOwners(ctx context.Context, seen *snapshot) (ops []registr
 		}
 	}
 	if len(missing) == 0 {
-		return ops, nil
+		return ops, missed, nil
 	}
 	nodes, err = l.cfg.Session.Get(ctx, paths(missing, l.cfg.Job.Item)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i, n := range nodes {
 		if !n.Exists() {
@@ -265,7 +272,7 @@ func (l *Leader) wrongOwners(ctx context.Context, seen *snapshot) (ops []registr
 		}
 		ops = append(ops, registry.Create(l.cfg.Job.ItemInstance(missing[i]), []byte(owners[missing[i]])))
 	}
-	return ops, nil
+	return ops, missed, nil
 }
 
 func paths(items []int, of func(int) string) []string {

@@ -18,5 +18,6 @@
 // # Concurrency
 //
 // All methods are safe for concurrent use. One task does everything that needs the
-// registry, one step at a time; watches and timers only note what they saw and poke it.
+// registry, one step at a time; watches and timers only note what they saw and poke it. Open
+// runs are read, listeners called, and clocks compared, on tasks of their own.
 package membership

@@ -121,6 +121,17 @@ func (m *Member) tellJava() {
 	}
 }
 
+// javaGone has the leader see to what an instance of ElasticJob may have left.
+func (m *Member) javaGone() {
+	m.switched()
+	m.mu.Lock()
+	l := m.leader
+	m.mu.Unlock()
+	if l != nil {
+		l.Tidy()
+	}
+}
+
 // onJavaLeader follows whether ElasticJob leads: nothing begins here then, until an
 // instance of ours leads again. While nobody does, what ElasticJob's last leader assigned
 // still runs.

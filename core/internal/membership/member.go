@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -112,6 +113,7 @@ type Member struct {
 	instances map[string]bool
 	lives     map[string]layout.Life
 	java      java
+	clock     comparison
 	firing    *firing.Firing
 	leader    *leading.Leader
 	leading   context.CancelFunc
@@ -153,6 +155,7 @@ func New(c Config) *Member {
 	m.runs = c.Session.Control.Task(m.readRuns)
 	m.tellLate = c.Session.Calls.Task(m.tellLateRounds)
 	m.check = c.Clock.Timer(m.reconcile)
+	m.clock.task = c.Session.Control.Task(m.compare)
 	for p := range layout.Phases {
 		m.hearing[p].task = c.Session.Calls.Task(func() { m.hear(p) })
 	}
@@ -233,6 +236,10 @@ func (m *Member) advance(ctx context.Context) error {
 		case at == stagePrepared:
 			m.watchAll()
 		case at == stageWatching && ready:
+			agrees, off := m.agrees()
+			if off != nil || !agrees {
+				return off
+			}
 			err = m.register(ctx)
 		case at == stageRegistered:
 			err = m.open(ctx)
@@ -256,6 +263,7 @@ func (m *Member) Pause() {
 	m.mu.Lock()
 	m.paused = true
 	f, l := m.firing, m.leader
+	m.stopComparing()
 	m.mu.Unlock()
 	m.check.Clear()
 	if f != nil {
@@ -319,6 +327,7 @@ func (m *Member) ClockSet() {
 	if f == nil {
 		return
 	}
+	m.doubtClock()
 	f.ClockSet()
 	m.arm(every)
 	m.believe()
@@ -363,6 +372,8 @@ func (m *Member) State() State {
 		s.Disabled = "the instance " + m.cfg.Name + " is paused"
 	case m.java.led != "":
 		s.Disabled = m.java.leads()
+	case m.still():
+		s.Disabled = cmp.Or(m.clock.off, "this host's clock was set, and is being compared with the leader's")
 	}
 	f, l := m.firing, m.leader
 	m.mu.Unlock()

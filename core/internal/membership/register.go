@@ -380,12 +380,20 @@ func (m *Member) leave(ctx context.Context) error {
 		registry.Delete(m.cfg.Job.Life(id), registry.AnyVersion),
 		registry.Delete(m.cfg.Job.Notice(id), registry.AnyVersion),
 	}
-	rounds, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Rounds(id))
+	paths := []string{m.cfg.Job.Rounds(id)}
+	m.mu.Lock()
+	if m.clock.node != "" {
+		paths = append(paths, m.clock.node)
+	}
+	m.mu.Unlock()
+	nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, paths...)
 	if err != nil {
 		return err
 	}
-	if rounds[0].Exists() {
-		ops = append(ops, registry.Delete(rounds[0].Path, registry.AnyVersion))
+	for _, n := range nodes {
+		if n.Exists() {
+			ops = append(ops, registry.Delete(n.Path, registry.AnyVersion))
+		}
 	}
 	failpoint.Hit(failpoint.BeforeLeave)
 	_, err = settle.Commit{
@@ -412,7 +420,7 @@ func (m *Member) unfollow(id string) {
 	for _, p := range []string{job.Servers(), job.Instances(), job.Lives(), job.InForce(), job.ShardingState()} {
 		unfollow(p, registry.Children)
 	}
-	for _, p := range []string{job.Config(), job.Notice(id), job.Leader()} {
+	for _, p := range []string{job.Config(), job.Notice(id), job.Leader(), job.Clock(id)} {
 		unfollow(p, registry.Self)
 	}
 }

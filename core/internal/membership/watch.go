@@ -93,11 +93,12 @@ func (m *Member) putInForce() {
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
 	after, beside, foreign := m.set.ShowAfter, m.besideJava(), m.java.led != ""
 	listened, before, claim := m.listened(), m.before(), m.claim.Started
-	kills := slices.Collect(maps.Values(m.kills))
+	kills, still := slices.Collect(maps.Values(m.kills)), m.still()
 	m.mu.Unlock()
 	if f == nil || left {
 		return
 	}
+	f.SetStill(still)
 	f.SetKills(kills)
 	f.Show(after, beside)
 	f.SetForeign(foreign)
@@ -149,6 +150,8 @@ func (m *Member) onInstance(n registry.Node) func() {
 		return m.look
 	case had == n.Exists():
 		return nil
+	case layout.IsJava(id) && !n.Exists():
+		return m.javaGone
 	case layout.IsJava(id):
 		return m.switched
 	}
@@ -331,6 +334,12 @@ func (m *Member) onLeader(e registry.Event) {
 	m.onJavaLeader(e.Node)
 	l.OnLeader(e.Node)
 	m.look()
+	m.mu.Lock()
+	compares := m.maxTimeDiff() > 0
+	m.mu.Unlock()
+	if compares {
+		m.clock.task.Poke() // with whoever leads now
+	}
 }
 
 // look tells the leader that what the assignment depends on has changed.
@@ -338,8 +347,10 @@ func (m *Member) look() {
 	m.mu.Lock()
 	l := m.leader
 	able := l != nil && m.able() && m.instances[m.id.String()] && !m.paused && m.stage == stageFiring
+	off := m.clock.off != "" && m.maxTimeDiff() > 0
 	m.mu.Unlock()
 	if l != nil {
+		l.StandBack(off)
 		l.SetAble(able)
 		l.Look()
 	}
@@ -414,6 +425,9 @@ func (m *Member) adoptConfig() {
 	m.cfg.Emit(event.ConfigChanged{Job: m.name(), Changes: changes})
 	m.tellSettings(set)
 	m.putInForce()
+	if was.Stored.MaxTimeDiffSeconds != set.Stored.MaxTimeDiffSeconds {
+		m.clock.task.Poke()
+	}
 	if f != nil {
 		m.arm(set.Reconcile)
 	}
@@ -448,6 +462,7 @@ func (m *Member) facts() leading.Facts {
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},
 		Triggered: slices.Collect(maps.Values(m.triggered)), Asked: len(m.asks) > 0, Disabled: s.Stored.Disabled,
+		Clocks: m.maxTimeDiff() > 0, MakesUp: s.Misfire.Policy != misfire.Skip,
 		ZoneOpen: s.Stored.TimeZone == "" && s.Stored.Props[settings.PropZone] == "",
 		Eligible: func(id string) bool { return eligible[id] },
 	}
@@ -496,7 +511,7 @@ func (m *Member) believe() {
 	now := m.cfg.Now()
 	limit := now.Add(ledger.Believable)
 	m.mu.Lock()
-	f, own, paused := m.firing, m.id.String(), m.paused
+	f, own, paused := m.firing, m.id.String(), m.paused || m.still()
 	behind := ""
 	for id, l := range m.lives {
 		if id != own && l.At.After(limit) {

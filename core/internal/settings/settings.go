@@ -301,7 +301,6 @@ func Inactive(c layout.Config, local layout.Props) []string {
 			lines = append(lines, line)
 		}
 	}
-	say(c.MaxTimeDiffSeconds > 0, "MaxTimeDiff is set but not active yet: clocks are not compared")
 	say(c.StaticSharding, "StaticSharding is set but not active yet: items move when instances change")
 	var foreign []string
 	for key, set := range map[string]bool{

@@ -302,7 +302,6 @@ func Inactive(c layout.Config, local layout.Props) []string {
 		}
 	}
 	say(c.MaxTimeDiffSeconds > 0, "MaxTimeDiff is set but not active yet: clocks are not compared")
-	say(c.StaticSharding, "StaticSharding is set but not active yet: items move when instances change")
 	var foreign []string
 	for key, set := range map[string]bool{
 		"jobErrorHandlerType": c.JobErrorHandlerType != "", "jobListenerTypes": len(c.JobListenerTypes) > 0,

@@ -46,6 +46,9 @@ const (
 	// rounds rise; none is called before all items have ended; each round has a call, its own
 	// or a later one's, within a bound.
 	Rounds Invariant = "rounds"
+	// Bound: with static sharding an item is begun by instances of one name alone, but for what
+	// runs again, until another total is in force.
+	Bound Invariant = "bound"
 	// Failed: no job ends for good.
 	Failed Invariant = "failed"
 )

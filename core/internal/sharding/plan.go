@@ -297,7 +297,9 @@ func (p *Plan) bequeath(n int, rec ledger.Item, from Member, to string) {
 	if l.Epoch != from.Ledger.Epoch {
 		return // it owes an epoch of its own first
 	}
-	p.until(to)
+	if !l.Held || !l.Until.Equal(p.view.Base.Through) { // once for however many items
+		p.until(to)
+	}
 	rec.Bound = ""
 	l.Set(n, rec)
 	p.after[from.ID].Delete(n)

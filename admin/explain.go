@@ -230,6 +230,8 @@ func (v *view) facts(item int, h holding) []string {
 		say("the configuration cannot be read: %v", v.configErr)
 	}
 	switch {
+	case h.known && h.item.Lent():
+		say("%s has it for %s, to which it is bound; every fire until %s is accounted for", h.owner, h.item.Bound, instant(h.item.Through))
 	case h.known:
 		say("%s owns it, and accounts for every fire until %s", h.owner, instant(h.item.Through))
 	case h.owner != "":

@@ -24,7 +24,8 @@ const (
 
 // AwaitFire waits until a fire of a job is complete in the cluster, or ctx ends: it does not run
 // at any item, and no item is to begin it or to run it again. An item that cannot begin it, since it
-// or the job is disabled, or each instance is paused or on a disabled server, does not hold it up.
+// or the job is disabled, or each instance is paused or on a disabled server, or it is bound to one
+// that is, or is away (JobConfig.StaticSharding), does not hold it up.
 // The instant is that of the fire, as Shard.Due has it; it may be to come.
 //
 // The answers say what became of the fire, item by item, as Explain does: of a fire that is not the
@@ -93,7 +94,7 @@ func (v *view) complete(due time.Time) (answers []Answer, over bool, err error) 
 		case ToCome, Runs, ToRunAgain, Unrecorded:
 			over = false
 		case Owed:
-			over = over && v.off(n)
+			over = over && v.off(n, holdings[n])
 		case Ended, Failed, Skipped, Cut, Settled:
 		}
 		answers = append(answers, ans)

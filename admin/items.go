@@ -37,6 +37,10 @@ type Item struct {
 	Why   string
 	// Instance is the id of its owner, "" when it has none; Server is that one's address.
 	Instance, Server string
+	// Bound is the stable name of the instance to which static sharding binds it, "" without
+	// (JobConfig.StaticSharding). Where that is another one than Instance's, it is away, and
+	// Instance has the item for what runs again, and for nothing else.
+	Bound string
 	// Failover: ElasticJob's node says that it was taken over from a crashed instance, and that
 	// run goes on. It stands while a fire runs again, not while one waits to.
 	Failover bool
@@ -120,6 +124,7 @@ func (v *view) shard(n int, h holding) Item {
 	if id, err := layout.ParseInstanceID(h.owner); err == nil {
 		it.Server = id.IP
 	}
+	it.Bound = v.bound(h)
 	it.Why = v.blocked(n, h)
 	it.Blocked = it.Why != ""
 	runs := h.item.Running() || !h.known && v.has(v.job.Running(n)) || v.unrecordedRun(n, h)
@@ -128,7 +133,7 @@ func (v *view) shard(n int, h holding) Item {
 		it.State = ItemDisabled
 	case runs:
 		it.State = ItemRunning
-	case h.owner == "" || !v.alive(h.owner):
+	case h.owner == "" || !v.alive(h.owner) || h.item.Lent():
 		it.State = ItemSharding
 	default:
 		it.State = ItemPending
@@ -141,6 +146,7 @@ func (v *view) shard(n int, h holding) Item {
 		if h.item.Redo.Lost != "" {
 			it.Why += ", again: " + died(h.item.Redo)
 		}
+		it.Why += lent(h)
 	case runs && it.Why == "":
 		it.Why = "runs on " + h.owner
 	}
@@ -183,7 +189,7 @@ func died(r ledger.Redo) string {
 
 // awaits says which fire waits to run again, and for what.
 func awaits(h holding, blocked string) string {
-	why := "the fire due at " + instant(h.item.Redo.Due) + " is to run again, before anything else of the item: " + died(h.item.Redo)
+	why := "the fire due at " + instant(h.item.Redo.Due) + " is to run again, before anything else of the item: " + died(h.item.Redo) + lent(h)
 	switch {
 	case blocked != "":
 		why += "; now " + blocked
@@ -191,6 +197,54 @@ func awaits(h holding, blocked string) string {
 		why += "; it begins when " + h.owner + " has a free place, and runs no other such fire"
 	}
 	return why
+}
+
+// lent says to whom an item belongs that another instance has for what runs again, "" where
+// that is nobody else.
+func lent(h holding) string {
+	if !h.item.Lent() {
+		return ""
+	}
+	return "; it is bound to the instance " + h.item.Bound + ", which is away, and is lent for that alone"
+}
+
+// bound is the stable name of the instance to which an item is bound, "" without static sharding.
+func (v *view) bound(h holding) string {
+	id, err := layout.ParseInstanceID(h.owner)
+	switch {
+	case !v.stored.StaticSharding || !h.known || err != nil:
+		return ""
+	case h.item.Lent():
+		return h.item.Bound
+	}
+	return id.Stable()
+}
+
+// absent says why nobody may begin an item, since it is bound to one instance; "" where somebody
+// may, or it is not bound.
+func (v *view) absent(h holding) string {
+	name := v.bound(h)
+	busy := h.item.Running() || h.item.Redo.Owed() // which is lent where its owner is away
+	switch {
+	case name == "" || v.has(v.job.Notice(h.owner)) && !v.alive(h.owner) || busy:
+		return ""
+	case v.paused[name]:
+		return "it is bound to the instance " + name + ", which is paused"
+	case !h.item.Lent() && v.alive(h.owner):
+		return ""
+	}
+	why := ", which is away, and no other may begin it (staticSharding)"
+	for _, instance := range v.instances {
+		id, err := layout.ParseInstanceID(instance)
+		switch {
+		case err != nil || id.Stable() != name:
+		case v.enabled(id.IP):
+			return "" // the leader gives it back
+		default:
+			why = ", whose server " + id.IP + " is disabled"
+		}
+	}
+	return "it is bound to the instance " + name + why
 }
 
 // unrecordedRun reports whether a member without ledgers, of ElasticJob, shows the item as
@@ -214,6 +268,8 @@ func (v *view) blocked(n int, h holding) string {
 		return "no instance is registered"
 	case h.owner == "":
 		return "the leader has not assigned it yet"
+	case v.absent(h) != "":
+		return v.absent(h)
 	case !v.alive(h.owner):
 		return "its owner " + h.owner + " is gone; a living instance gets it from the leader"
 	case v.paused[id.Stable()]:
@@ -234,9 +290,15 @@ func (v *view) blocked(n int, h holding) string {
 	return ""
 }
 
-// off reports whether somebody has switched off what is needed for an item to begin. Another
-// instance gets the items of one that is paused, or on a disabled server, unless all are.
-func (v *view) off(n int) bool {
+// off reports whether somebody has switched off what is needed for an item to begin, or static
+// sharding binds it to an instance that cannot. Else another instance gets the items of one that
+// is paused, or on a disabled server, unless all are.
+func (v *view) off(n int, h holding) bool {
+	if v.bound(h) != "" {
+		id, _ := layout.ParseInstanceID(h.owner)
+		stuck := v.alive(h.owner) && (!v.enabled(id.IP) || !v.registered(h.owner))
+		return stuck || v.absent(h) != "" || v.has(v.job.Disabled(n)) || v.stored.Disabled
+	}
 	all := len(v.instances) > 0 && !slices.ContainsFunc(v.instances, func(instance string) bool {
 		id, err := layout.ParseInstanceID(instance)
 		return err == nil && !v.paused[id.Stable()] && v.enabled(id.IP)

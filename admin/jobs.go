@@ -164,6 +164,9 @@ func (v *view) state() (JobState, string) {
 		return JobSharding, "no item is assigned yet"
 	}
 	for n, h := range holdings {
+		if name := v.bound(h); name != "" && (h.item.Lent() || !v.alive(h.owner)) {
+			return JobSharding, fmt.Sprintf("item %d is bound to the instance %s, which is away", n, name)
+		}
 		if !v.alive(h.owner) {
 			return JobSharding, fmt.Sprintf("the owner of item %d, %s, is gone", n, h.owner)
 		}

@@ -17,7 +17,8 @@ type LeftoverKind string
 
 const (
 	// LeftServer: a server on which no instance is registered. A disabled one is none: that
-	// is an operator's word.
+	// is an operator's word; nor is one to whose instance items are bound
+	// (JobConfig.StaticSharding).
 	LeftServer LeftoverKind = "server"
 	// LeftLedger: the empty record of an instance that is gone.
 	LeftLedger LeftoverKind = "ledger"
@@ -156,7 +157,7 @@ func (v *view) leftServers() []Leftover {
 	for _, ip := range v.servers {
 		n := v.nodes[v.job.Server(ip)]
 		on, err := layout.ServerEnabled(string(n.Value))
-		if err != nil || !on || len(v.on(ip)) > 0 {
+		if err != nil || !on || len(v.on(ip)) > 0 || v.binds(ip) {
 			continue
 		}
 		l := v.leftover(LeftServer, n, "no instance is registered on %s, and nobody has disabled it", ip)
@@ -164,6 +165,14 @@ func (v *view) leftServers() []Leftover {
 		found = append(found, l)
 	}
 	return found
+}
+
+// binds reports whether items are bound to an instance that was on a server: it is to come back.
+func (v *view) binds(ip string) bool {
+	return v.stored.StaticSharding && slices.ContainsFunc(v.ledgers, func(r record) bool {
+		id, err := layout.ParseInstanceID(r.id)
+		return err == nil && id.IP == ip && r.led.Len() > 0
+	})
 }
 
 // leftLedgers finds records of the dead that hold nothing. One that holds items is what

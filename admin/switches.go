@@ -80,7 +80,7 @@ func existing(nodes []registry.Node) []registry.Node {
 }
 
 // Disable disables servers: their instances give their items away when what runs has
-// ended, and begin nothing.
+// ended, and begin nothing. With JobConfig.StaticSharding they keep them.
 func (a *Admin) Disable(ctx context.Context, t Target) error {
 	return failed("disable", t.Job, a.setServers(ctx, t, false))
 }
@@ -202,7 +202,8 @@ func (a *Admin) mark(ctx context.Context, path string, wanted bool) error {
 
 // Pause pauses the instances of a job that have a stable name (Instance.Name), also those
 // that will have it after a restart: they give their items away when what runs has ended,
-// begin nothing and do not lead. Members of ElasticJob itself do not know of it.
+// begin nothing and do not lead. With JobConfig.StaticSharding they keep them. Members of
+// ElasticJob itself do not know of it.
 func (a *Admin) Pause(ctx context.Context, job, name string) error {
 	return failed("pause "+name, job, a.setPaused(ctx, job, name, true))
 }

@@ -72,7 +72,7 @@ var fields = []jobKey{
 	{"overwrite", "Overwrite", flag(func(c *core.JobConfig) *bool { return &c.Overwrite }), about{
 		aFlag, "`false`", "Whether this configuration replaces the one in the registry at start."}},
 	{"staticSharding", "StaticSharding", flag(func(c *core.JobConfig) *bool { return &c.StaticSharding }), about{
-		aFlag, "`false`", "Whether items are assigned once, and move only when their number changes."}},
+		aFlag, "`false`", "Whether an item stays with the instance that has it, over its restarts, until the number of items changes."}},
 	{"concurrency", "Concurrency", number(func(c *core.JobConfig) *int { return &c.Concurrency }), about{
 		aNumber, "2 for each CPU", "How many items run at once in this process."}},
 }

@@ -97,8 +97,12 @@ type JobConfig struct {
 	Disabled bool
 	// Overwrite replaces the configuration in the registry at start. The default is false.
 	Overwrite bool
-	// StaticSharding assigns items once and moves them only when Shards changes. The
-	// default is false. It is stored, and not active yet: there is a warning.
+	// StaticSharding binds each item to the instance that has it, by its stable name
+	// (WithInstanceName): it moves only when Shards changes. While that instance is away no
+	// other begins the item; when it is back the item is its own again, and Misfire says what
+	// becomes of what came due. With Failover what it ran when it died runs again elsewhere,
+	// and nothing else. Who joins gets nothing, so that the first instance of a new job would
+	// have all: switch it on when all are there. The default is false.
 	StaticSharding bool
 	// Concurrency bounds the items that run at once in this process. 0 is
 	// 2×GOMAXPROCS.

@@ -28,8 +28,9 @@ type JobState struct {
 	Instances []string
 	// Total is the sharding total count in force.
 	Total int
-	// Items are owned by this instance.
-	Items []int
+	// Items are owned by this instance. Lent are those of them that are bound to another one,
+	// which is away: nothing begins here but what it ran (JobConfig.StaticSharding).
+	Items, Lent []int
 	// Running are the items whose function runs; Queued have begun and wait for a place
 	// (JobConfig.Concurrency).
 	Running, Queued []int
@@ -90,7 +91,7 @@ func (j *job) state() JobState {
 	}
 	is := m.State()
 	st.Instance, st.Leader, st.Instances, st.Disabled = is.ID, is.Leader, is.Instances, is.Disabled
-	st.Total, st.Items, st.DisabledItems = is.Total, is.Items, is.State.Disabled
+	st.Total, st.Items, st.Lent, st.DisabledItems = is.Total, is.Items, is.Lent, is.State.Disabled
 	st.Next, st.Never, st.LastFire, st.LastErr = is.Next, is.Never, is.LastFire, is.LastErr
 	return st
 }

@@ -75,7 +75,7 @@ type Move struct {
 type ItemsChanged struct {
 	// Job is the name of the job.
 	Job string
-	// Items are all that it owns now, ascending.
+	// Items are all that it owns now, ascending; those that are lent to it among them.
 	Items []int
 	// Total is the sharding total count that they belong to.
 	Total int

@@ -41,6 +41,9 @@ const (
 	Busy Outcome = "busy"
 	// Disabled: an operator had disabled it.
 	Disabled Outcome = "disabled"
+	// Absent: its instance was away, paused, or on a disabled server, and no other may begin it
+	// (JobConfig.StaticSharding).
+	Absent Outcome = "absent"
 	// Unmonitored: monitoring was switched off before it began.
 	Unmonitored Outcome = "unmonitored"
 	// Superseded: it had not ended when the sharding total count changed, and does not

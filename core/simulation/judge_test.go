@@ -190,6 +190,13 @@ var excuses = []struct {
 	}},
 	{"rounds: a clock a year ahead decided", history.Rounds, (*world).heardAhead},
 
+	{"bound: the record was destroyed", history.Bound, func(w *world, v history.Violation) bool {
+		return slices.ContainsFunc(w.erased, func(e erasure) bool {
+			_, lost := w.lost(e, v.Key)
+			return lost && w.common(e.at) <= v.At
+		})
+	}},
+
 	{"changed total: what is owed of it runs first", history.Changed, (*world).draining},
 	{"owned again: what is owed of a total runs first", history.Owned, (*world).draining},
 	{"failed: the configuration was unreadable", history.Failed, (*world).garbled},

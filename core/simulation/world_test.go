@@ -37,6 +37,7 @@ type job struct {
 	total       int
 	unmonitored bool
 	failover    bool
+	static      bool // until it is known how the run ends
 	delayed     bool // a fixed delay
 	concurrency int
 	misfire     string // a policy
@@ -52,7 +53,7 @@ type job struct {
 }
 
 func (j *job) config() *history.Config {
-	return &history.Config{Cron: j.cron, Zone: j.zone, Total: j.total, Unmonitored: j.unmonitored, Misfire: j.misfire, Failover: j.failover}
+	return &history.Config{Cron: j.cron, Zone: j.zone, Total: j.total, Unmonitored: j.unmonitored, Misfire: j.misfire, Failover: j.failover, Static: j.static}
 }
 
 // A world is one run: a cluster, what happens to it, and what it did.
@@ -140,6 +141,7 @@ func (w *world) newJob(i int) *job {
 	j.failover = !j.unmonitored && !chance(w.dice.of("failover of job "+strconv.Itoa(i)), 3)
 	j.gathers, j.failLate = chance(w.dice.of("listeners before rounds of job "+strconv.Itoa(i)), 2), chance(w.dice.of("late rounds of job "+strconv.Itoa(i)), 2)
 	j.listened, j.again = chance(w.dice.of("rounds of job "+strconv.Itoa(i)), 2), chance(w.dice.of("rounds again of job "+strconv.Itoa(i)), 2)
+	j.static = !j.delayed && chance(w.dice.of("static sharding: job "+strconv.Itoa(i)), 5)
 	w.period = 2 * time.Second
 	j.concurrency, j.most = 64, j.total
 	if chance(r, 3) {
@@ -280,7 +282,7 @@ func (w *world) configure(j *job) bool {
 		c = layout.Config{JobName: j.name, MaxTimeDiffSeconds: -1, Misfire: true, ReconcileIntervalMinutes: int(j.reconcile / time.Minute)}
 	}
 	c.Cron, c.TimeZone, c.ShardingTotalCount, c.MonitorExecution = j.cron, j.zone, j.total, !j.unmonitored
-	c.Misfire, c.Failover = j.misfire != "skip", j.failover
+	c.Misfire, c.Failover, c.StaticSharding = j.misfire != "skip", j.failover, j.static
 	if c.Props == nil {
 		c.Props = layout.Props{}
 	}
@@ -332,7 +334,11 @@ func (w *world) live(plan []*fault, active mask) {
 	}
 	w.driver.until(w.start.Add(unrest+mending), nil)
 	w.heal(plan)
-	w.driver.until(time.Now().Add(quiet), nil)
+	w.driver.until(time.Now().Add(quiet/3), nil)
+	for _, j := range w.jobs {
+		w.unbind(j)
+	}
+	w.driver.until(time.Now().Add(2*quiet/3), nil)
 	// Short runs from now on, so that there is an instant at which nothing is under way.
 	w.brief = true
 	w.driver.until(time.Now().Add(20*time.Second), nil)
@@ -422,6 +428,20 @@ func (w *world) heal(plan []*fault) {
 		}
 	}
 	w.log.tell("", history.Record{Kind: history.Note, Who: "driver", Reason: "all is healed"})
+}
+
+// unbind has nothing stay bound to instances that never come back, in one of the ways that
+// operators have.
+func (w *world) unbind(j *job) {
+	if !j.static {
+		return
+	}
+	if chance(w.dice.of("end of static sharding of "+j.name), 2) {
+		j.total++
+	} else {
+		j.static = false
+	}
+	w.insist(func() bool { return w.configure(j) })
 }
 
 // snapshot tells what stands in the registry of each job.

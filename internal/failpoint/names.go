@@ -47,6 +47,8 @@ const (
 	RedoMovesCursor     Mutation = "the begin of a fire that runs again moves the cursor back to it"
 	TriesOfOwed         Mutation = "a death counts as a try of a fire that was to run again and had not begun"
 	AskedForgotten      Mutation = "the record does not say which runs were begun that somebody asked for"
+	BoundIgnored        Mutation = "what is bound to an instance that is away is given to others"
+	LentForGood         Mutation = "what runs again of an item that is bound takes the item along"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
 	BarrierOpen         Mutation = "items start before the listener before their round has returned"
 	ClaimUnversioned    Mutation = "a claim of a round is written whatever its version and the term's are"
@@ -56,4 +58,5 @@ const (
 var Mutations = []Mutation{
 	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
 	RedoIgnored, RedoMovesCursor, TriesOfOwed, PictureKept, ClaimUnversioned, AskedForgotten, BarrierOpen,
+	BoundIgnored, LentForGood,
 }

@@ -46,6 +46,7 @@ func Check(records []Record, rules Rules) Report {
 		c.judgeGone(j)
 		c.judgeChanges(j)
 		c.judgeRounds(j)
+		c.judgeBound(j)
 	}
 	if c.rules.Most < 0 {
 		c.blame(Coverage, Key{}, c.last, "more than can be judged: Rules.Most")

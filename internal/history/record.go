@@ -193,6 +193,8 @@ type Config struct {
 	Unmonitored bool `json:"unmonitored,omitempty"`
 	// Failover: what a dead instance had begun runs again.
 	Failover bool `json:"failover,omitempty"`
+	// Static: an item stays with the instances of one name.
+	Static bool `json:"static,omitempty"`
 }
 
 // A Schedule is the node inforce/schedule: schedule N holds for fires due after Since,
@@ -274,4 +276,6 @@ type Holding struct {
 	Run     time.Time `json:"run,omitzero"`
 	Redo    time.Time `json:"redo,omitzero"`
 	Leaving bool      `json:"leaving,omitempty"`
+	// Bound is the name of the instance that it belongs to, "" where that is the ledger's.
+	Bound string `json:"bound,omitempty"`
 }

@@ -63,7 +63,7 @@ func (c *checker) judgeLedgers(j *job, r *Record, blame func(int, string, ...any
 	owners := map[[2]int]string{}
 	for _, l := range s.Ledgers {
 		live := slices.Contains(s.Lives, l.Instance)
-		if !live && len(l.Items) > 0 && len(s.Lives) > 0 {
+		if !live && len(l.Items) > 0 && len(s.Lives) > 0 && !j.away(r, l) {
 			blame(l.Items[0].Item, "the ledger of %s, whose life is over, holds %d items", l.Instance, len(l.Items))
 		}
 		if l.Held {
@@ -75,15 +75,7 @@ func (c *checker) judgeLedgers(j *job, r *Record, blame func(int, string, ...any
 				blame(h.Item, "it stands in the ledgers of %s and of %s", other, l.Instance)
 			}
 			owners[k] = l.Instance
-			if !h.Run.IsZero() && !j.runsAt(c, h.Item, r.At) {
-				blame(h.Item, "the ledger of %s says that it runs the fire of %s, and nothing runs", l.Instance, clock(h.Run))
-			}
-			if !h.Redo.IsZero() && live {
-				blame(h.Item, "the ledger of %s says that it is to run the fire of %s again", l.Instance, clock(h.Redo))
-			}
-			if h.Leaving {
-				blame(h.Item, "it is leaving %s", l.Instance)
-			}
+			c.judgeHolding(j, r, l.Instance, h, blame)
 		}
 	}
 	epoch, total := j.latest(r)
@@ -94,6 +86,23 @@ func (c *checker) judgeLedgers(j *job, r *Record, blame func(int, string, ...any
 		if _, owned := owners[[2]int{epoch, item}]; !owned {
 			blame(item, "nobody owns it")
 		}
+	}
+}
+
+// judgeHolding judges that nothing of an item is under way.
+func (c *checker) judgeHolding(j *job, r *Record, owner string, h Holding, blame func(int, string, ...any)) {
+	live := slices.Contains(r.Snapshot.Lives, owner)
+	if !h.Run.IsZero() && !j.runsAt(c, h.Item, r.At) {
+		blame(h.Item, "the ledger of %s says that it runs the fire of %s, and nothing runs", owner, clock(h.Run))
+	}
+	if !h.Redo.IsZero() && live {
+		blame(h.Item, "the ledger of %s says that it is to run the fire of %s again", owner, clock(h.Redo))
+	}
+	if h.Leaving {
+		blame(h.Item, "it is leaving %s", owner)
+	}
+	if h.Bound != "" && (live && isThere(r.Snapshot, h.Bound) || !j.isStatic(r.At)) {
+		blame(h.Item, "it is lent to %s, and belongs to %s", owner, h.Bound)
 	}
 }
 
@@ -198,7 +207,7 @@ func (c *checker) judgeEarly(j *job, l *life) {
 func (c *checker) judgeOwned(j *job, l *life) {
 	limit := later(l.gone, c.rules.Owned)
 	owned := l.items(l.gone)
-	if c.rules.Owned == 0 || limit > c.last || len(owned) == 0 || !c.undisturbed(j, l, limit) {
+	if c.rules.Owned == 0 || limit > c.last || len(owned) == 0 || !c.undisturbed(j, l, limit) || j.isStatic(l.gone) {
 		return
 	}
 	now := map[int]bool{}

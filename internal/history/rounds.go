@@ -82,6 +82,9 @@ func (c *checker) judgeEnded(j *job, call *Record) {
 	if c.lifeOver(call) <= call.At {
 		return // it was told late
 	}
+	if j.isStatic(call.At) {
+		return // no round waits for an instance that is away, which may be back at any moment
+	}
 	for _, n := range j.runs {
 		if n.entered.Request != 0 || n.Due > nanos(call.Due) || n.returned <= call.At || c.lifeOver(n.entered) <= max(call.At, n.entered.At) {
 			continue

@@ -49,6 +49,9 @@ const (
 	// Barrier: no function of a round is entered before a listener before it has returned, nor
 	// where that has refused the round, but for those who say that they have waited too long.
 	Barrier Invariant = "barrier"
+	// Bound: with static sharding an item is begun by instances of one name alone, but for what
+	// runs again, until another total is in force.
+	Bound Invariant = "bound"
 	// Failed: no job ends for good.
 	Failed Invariant = "failed"
 )

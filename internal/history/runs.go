@@ -170,6 +170,9 @@ func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 	if whole := r.Wall.Sub(r.Due) - j.barred(c.rules.Listen); c.rules.Missed > 0 && j.policy() == c.rules.Unmissed && whole > c.rules.Missed && !j.unmonitored {
 		c.blame(Late, n.Key, r.At, "entered %v after its due time, and nothing that was missed is made up", whole)
 	}
+	if j.isStatic(r.At) {
+		return // the time for which its instance was away counts for nobody
+	}
 	c.report.Tally.Judged[Late]++
 	c.report.Tally.Lateness = append(c.report.Tally.Lateness, late)
 	if late > c.rules.Late {

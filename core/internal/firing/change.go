@@ -112,6 +112,9 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		if rec.Running() || rec.Redo.Owed() || (in.Held && (in.Until.IsZero() || (len(c.Skips) > 0 && c.Through.After(in.Until)))) {
 			return false // fires after Until are the next epoch's
 		}
+		if rec.Lent() && (c.Through.After(rec.Through) || c.Reset || len(c.Skips) > 0) {
+			return false // its owner decides about its fires
+		}
 		rec.Through = later(rec.Through, c.Through, !c.Reset)
 	}
 	rec.Told = items.Told(c.Skips)
@@ -158,6 +161,9 @@ func (c *change) mayBegin(rec ledger.Item, in *ledger.Ledger) bool {
 	}
 	if c.Redo || rec.Redo.Owed() { // nothing of an item comes before what runs again
 		return c.Redo && rec.Redo.Due.Equal(c.Due)
+	}
+	if rec.Lent() {
+		return false // but for what runs again
 	}
 	if c.Request != 0 {
 		return !in.Held && in.Epoch == c.epoch && c.Request > rec.Asked

@@ -45,3 +45,38 @@ func TestABeginMovesTheCursorToItsFire(t *testing.T) {
 	rec.Run = time.Time{}
 	require.False(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}), "it has been begun")
 }
+
+// Of an item that is lent the record lets nothing begin but what runs again, nor does the borrower
+// account for its fires.
+func TestOfWhatIsLentOnlyWhatRunsAgainBegins(t *testing.T) {
+	in := &ledger.Ledger{Epoch: 1}
+	lent := ledger.Item{Through: at(5), Bound: "a"}
+	owed := lent
+	owed.Redo = ledger.Redo{Due: at(5), Lost: "x", Tries: 1}
+	apply := func(rec ledger.Item, a items.Action) (ledger.Item, bool) {
+		c := change{Action: a, now: time.Now, epoch: 1}
+		return rec, c.Apply(&rec, in)
+	}
+	for name, a := range map[string]items.Action{
+		"a fire":                   {Kind: items.Begin, Due: at(7)},
+		"a run that was asked for": {Kind: items.Begin, Due: at(7), Request: 3},
+		"an account":               {Kind: items.Account, Through: at(7)},
+		"what is told as skipped":  {Kind: items.Account, Through: at(5), Skips: []items.Skip{{First: at(5), Last: at(5), Count: 1}}},
+		"a reset":                  {Kind: items.Account, Through: at(2), Reset: true},
+	} {
+		_, applied := apply(lent, a)
+		require.False(t, applied, name)
+		_, applied = apply(owed, a)
+		require.False(t, applied, name)
+	}
+	c := change{Action: items.Action{Kind: items.Begin, Due: at(5), Redo: true}, now: time.Now, epoch: 1}
+	require.True(t, c.Apply(&owed, in))
+	require.Equal(t, at(5), owed.Run)
+	c.Action = items.Action{Kind: items.End, Due: at(5), Redo: true, Through: at(5)}
+	require.True(t, c.Apply(&owed, in))
+	require.Equal(t, lent, owed, "it is lent until its owner is back")
+	owed.Told = ledger.Told{}.With(ledger.Note{Due: at(4), Instance: "x"})
+	c.Action = items.Action{Kind: items.Account, Through: at(5)}
+	require.True(t, c.Apply(&owed, in))
+	require.Equal(t, lent, owed, "the borrower has told what was decided")
+}

@@ -292,12 +292,12 @@ func (f *Firing) Quiet() bool {
 
 // A State is what a firing is doing now.
 type State struct {
-	Total           int
-	Items, Disabled []int
-	Next            time.Time
-	Never           bool
-	LastFire        time.Time
-	LastErr         error
+	Total                 int
+	Items, Lent, Disabled []int
+	Next                  time.Time
+	Never                 bool
+	LastFire              time.Time
+	LastErr               error
 }
 
 // State costs no request.
@@ -305,7 +305,7 @@ func (f *Firing) State() State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return State{
-		Total: f.machine.Total(), Items: f.machine.Numbers(), Disabled: f.machine.Disabled(),
+		Total: f.machine.Total(), Items: f.machine.Numbers(), Lent: f.machine.Lent(), Disabled: f.machine.Disabled(),
 		Next: f.next, Never: f.never, LastFire: f.lastFire, LastErr: f.lastErr,
 	}
 }

@@ -20,7 +20,8 @@
 //
 // An idle item has a cursor: every fire due at or before it has an outcome. Whatever
 // happens, the fires after the cursor are still owed, here or to the item's next owner;
-// so no fire is lost by an event that comes late, twice or not at all. An item that the
+// so no fire is lost by an event that comes late, twice or not at all. Of one that is lent
+// only what is to run again begins; its cursor is its owner's. An item that the
 // ledger does not hold any more goes on to its end as a stray. With monitoring
 // off the states are the same, but nothing is committed: Begin and End are left out.
 //

@@ -118,9 +118,10 @@ type item struct {
 	recorded bool
 	// unrecorded: no commit says what the cursor says, since monitoring was off.
 	unrecorded bool
-	// leaving: the leader wants it back. disabled: an operator does not want it run.
+	// leaving: the leader wants it back. lent: it belongs to another instance, which is away, and
+	// only what is to run again begins here. disabled: an operator does not want it run.
 	// known: whether it is disabled has been seen.
-	leaving, disabled, known bool
+	leaving, lent, disabled, known bool
 	// skips are told with the begin in hand.
 	skips []Skip
 	// told are the leader's notes that were told, and stand in the ledger until a commit clears them.
@@ -186,7 +187,7 @@ func (m *Machine) Own(l *ledger.Ledger, now time.Time) []Action {
 			continue
 		}
 		it := m.adopt(n, rec, now)
-		if !next {
+		if !next && !rec.Lent() {
 			m.inherit(it)
 		}
 		if was != nil { // another item by the same number
@@ -291,7 +292,8 @@ func (m *Machine) adopt(n int, rec ledger.Item, now time.Time) *item {
 // update follows what the leader wrote about an item.
 func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
 	m.visited++
-	it.leaving, it.through, it.redo = rec.Leaving, rec.Through, rec.Redo
+	own := it.lent && !rec.Lent()
+	it.leaving, it.lent, it.through, it.redo = rec.Leaving, rec.Lent(), rec.Through, rec.Redo
 	if it.told != rec.Told {
 		if notes := rec.Told.Notes(); len(notes) > 0 {
 			m.put(Action{Kind: Tell, Item: it.number, Notes: notes})
@@ -309,6 +311,12 @@ func (m *Machine) update(it *item, rec ledger.Item, now time.Time) {
 		it.cursor = rec.Through
 		it.ready = earlier(it.cursor, now).Add(m.set.Delay)
 		m.delays.remove(it)
+	}
+	switch {
+	case it.lent:
+		m.delays.remove(it)
+	case own:
+		m.inherit(it)
 	}
 	m.offer(it, now)
 }
@@ -421,6 +429,9 @@ func (m *Machine) changedAt(s Settings) (time.Time, bool) {
 // reschedule notes the fires of the new schedule that an item has passed already, busy
 // under the one before.
 func (m *Machine) reschedule(it *item, since time.Time, was misfire.Fires) {
+	if it.lent {
+		return // whoever it belongs to tells them
+	}
 	if it.cursor.After(since) && it.missed == nil {
 		it.missed = &missed{since: since, was: was}
 	}
@@ -433,6 +444,9 @@ func (m *Machine) reschedule(it *item, since time.Time, was misfire.Fires) {
 func (m *Machine) record(it *item) {
 	switch it.phase {
 	case idle:
+		if it.lent {
+			return // the record is its owner's
+		}
 		it.unrecorded = true
 		m.catchUp(it)
 	case queued, running:
@@ -732,11 +746,11 @@ func (m *Machine) ClockSet(by time.Duration) {
 }
 
 // Ahead returns the idle items whose cursors are after an instant, but for those of which a
-// fire is to run again first.
+// fire is to run again first, and those that are lent.
 func (m *Machine) Ahead(of time.Time) []int {
 	var items []int
 	for _, n := range m.order {
-		if it := m.items[n]; it.phase == idle && it.cursor.After(of) && !it.redo.Owed() {
+		if it := m.items[n]; it.phase == idle && it.cursor.After(of) && !it.redo.Owed() && !it.lent {
 			items = append(items, n)
 		}
 	}
@@ -789,6 +803,17 @@ func (m *Machine) Wanted(n int) bool {
 
 // Numbers returns the items in ascending order.
 func (m *Machine) Numbers() []int { return slices.Clone(m.order) }
+
+// Lent returns the items that belong to instances which are away.
+func (m *Machine) Lent() []int {
+	var items []int
+	for _, n := range m.order {
+		if m.items[n].lent {
+			items = append(items, n)
+		}
+	}
+	return items
+}
 
 // Disabled returns the items that an operator has disabled.
 func (m *Machine) Disabled() []int {

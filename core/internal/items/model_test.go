@@ -187,6 +187,9 @@ func (w *world) do(actions []Action) {
 // follows requires that what the machine has just decided is what the policy says.
 func (w *world) follows(a Action) {
 	begins := !a.Redo && (a.Kind == Begin || (a.Kind == Run && a.Fence == 0))
+	if it := w.m.items[a.Item]; begins && it != nil && it.lent {
+		w.Fatalf("%+v: it is lent", a)
+	}
 	late := w.now.Sub(a.Due)
 	begins = begins && a.Request == 0
 	switch r := w.set.Misfire; {
@@ -361,6 +364,9 @@ func (w *world) apply(a *Action, rec *ledger.Item) bool {
 			rec.Run, rec.Redo.Due = a.Due, time.Time{}
 			return true
 		}
+		if rec.Lent() {
+			return false
+		}
 		if a.Request != 0 {
 			if in.Held || a.Request <= rec.Asked {
 				return false
@@ -412,6 +418,9 @@ func (w *world) apply(a *Action, rec *ledger.Item) bool {
 		}
 	case Account:
 		if rec.Running() || rec.Redo.Owed() || (in.Held && (in.Until.IsZero() || (len(a.Skips) > 0 && a.Through.After(in.Until)))) {
+			return false
+		}
+		if rec.Lent() && (a.Through.After(rec.Through) || a.Reset || len(a.Skips) > 0) {
 			return false
 		}
 		if rec.Through = later(rec.Through, a.Through); a.Reset {
@@ -729,7 +738,13 @@ func (w *world) lead() {
 	n := w.item()
 	rec, owned := w.led.Get(n)
 	switch what := rapid.SampledFrom([]string{"leaving", "leaving", "redo", "redo", "take", "take", "hold", "until", "until", "epoch",
-		"epoch", "note", "schedule"}).Draw(w.T, "lead"); {
+		"epoch", "note", "schedule", "lend", "lend"}).Draw(w.T, "lead"); {
+	case what == "lend" && owned && !rec.Running() && w.recorded(n) && !w.led.Held:
+		if rec.Bound = ""; !w.m.items[n].lent {
+			rec.Bound = "another"
+		}
+		w.led.Set(n, rec)
+		w.written = true
 	case what == "leaving" && owned:
 		rec.Leaving = !rec.Leaving
 		w.led.Set(n, rec)
@@ -747,7 +762,7 @@ func (w *world) lead() {
 		w.assign(n, w.away[n])
 		delete(w.away, n)
 	case what == "take" && !rec.Running() && w.recorded(n):
-		rec.Leaving = false
+		rec.Leaving, rec.Bound = false, ""
 		w.away[n] = rec
 		w.led.Delete(n)
 		w.written = true
@@ -766,6 +781,11 @@ func (w *world) lead() {
 			if !w.set.Monitor || it.unrecorded {
 				w.led.Until = later(w.led.Until, it.cursor)
 			}
+		}
+		for _, n := range w.led.Numbers() { // nothing is lent any more
+			rec, _ := w.led.Get(n)
+			rec.Bound = ""
+			w.led.Set(n, rec)
 		}
 		w.written = true
 	case what == "epoch":
@@ -855,7 +875,7 @@ func (w *world) calm() {
 	}
 	for _, n := range w.led.Numbers() {
 		rec, _ := w.led.Get(n)
-		rec.Leaving = false
+		rec.Leaving, rec.Bound = false, ""
 		w.led.Set(n, rec)
 	}
 	w.written = true

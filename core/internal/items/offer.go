@@ -31,6 +31,12 @@ func (m *Machine) offer(it *item, now time.Time) {
 		m.offerRedo(it)
 		return
 	}
+	if it.lent {
+		if m.set.Monitor && it.told != (ledger.Told{}) && it.cursor.Equal(it.through) {
+			m.catchUp(it) // else whoever it belongs to tells them again
+		}
+		return
+	}
 	if it.unrecorded && m.set.Monitor {
 		m.catchUp(it)
 		return
@@ -178,7 +184,7 @@ func (m *Machine) close(it *item, now time.Time) {
 
 // account tells what came due while the item was off.
 func (m *Machine) account(it *item, why event.SkipReason, now time.Time) {
-	if it.phase != idle || !it.known || it.leaving || m.held || m.stopping || m.still || it.redo.Owed() {
+	if it.phase != idle || !it.known || it.leaving || it.lent || m.held || m.stopping || m.still || it.redo.Owed() {
 		return
 	}
 	if m.set.Delayed {

@@ -282,12 +282,14 @@ func (a *answering) choose(ctx context.Context, r *layout.Run, req layout.Reques
 		switch {
 		case nodes[i].Exists():
 			no[request.Disabled] = append(no[request.Disabled], n)
+		case a.plan.IsAway(n):
+			no[request.Absent] = append(no[request.Absent], n)
 		case req.Refuse && (rec.Running() || rec.Redo.Owed()):
 			no[request.Busy] = append(no[request.Busy], n)
 		}
 	}
 	r.Answers = answers(r.Answers, no)
-	if len(no[request.Disabled])+len(no[request.Busy]) == len(items) {
+	if len(no[request.Disabled])+len(no[request.Absent])+len(no[request.Busy]) == len(items) {
 		r.Closed = a.now
 	}
 	return nil
@@ -335,7 +337,14 @@ func (a *answering) run(ctx context.Context, n registry.Node, r *layout.Run) err
 		}
 	}
 	if len(pending) > 0 {
-		return nil
+		if a.l.last == nil || r.Sealed != "" || !a.l.last.Awaits(r.Epoch, r.Number, pending) {
+			return nil
+		}
+		if a.plan == nil {
+			a.l.Look() // the ledgers may say otherwise by now
+			return nil
+		}
+		return a.seal(ctx, n, r, request.Absent)
 	}
 	for _, items := range no {
 		slices.Sort(items)

@@ -79,16 +79,17 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 			if plan, err = l.derive(ctx, &s); err != nil {
 				return nil, err
 			}
+			l.tellNotes(plan)
 			var done event.Resharded
 			done, err = l.write(ctx, plan, s)
 			done.Took = l.cfg.Now().Sub(begun)
 			l.report(plan, done)
 			if err == nil {
-				l.refused, l.contended = 0, nil
+				l.refused, l.contended, l.told, l.last = 0, nil, nil, plan
 				l.await(plan)
 				assigned = assigned || (plan.Base != nil && plan.Base.Assigned)
 			}
-			again = plan.Base != nil
+			again = plan.Base != nil || plan.Noted
 		}
 		switch {
 		case errors.Is(err, errJava):
@@ -214,7 +215,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	l.base = s.base
 	l.mu.Unlock()
 	s.View = sharding.View{
-		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
+		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Static: f.Static, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
 		Base: l.readBase(s.base), Asked: layout.UnmarshalCounter(nodes[3].Value),
 	}
 	l.add(&s, ids, nodes[fixed:])
@@ -412,9 +413,9 @@ func (l *Leader) await(p *sharding.Plan) {
 	l.mu.Lock()
 	add, remove := difference(l.watched, want, byPath)
 	l.watched = want
-	waits := len(want) > 0
-	over := l.waiting && !waits
-	l.waiting = waits
+	waits, away := len(want) > 0, len(p.Away) > 0
+	over := (l.waiting || l.away) && !waits && !away
+	l.waiting, l.away = waits, away
 	l.mu.Unlock()
 	if waits {
 		l.lookAgain()
@@ -430,6 +431,8 @@ func (l *Leader) await(p *sharding.Plan) {
 		l.cfg.Waits("items " + ledger.FormatRange(p.Waiting) + " to end, before they can be assigned anew")
 	case len(p.Held) > 0:
 		l.cfg.Waits("instances " + strings.Join(p.Held, ", ") + " to account for the sharding total count that ends")
+	case away:
+		l.cfg.Waits("the instances to which items " + ledger.FormatRange(p.Away) + " are bound (static sharding)")
 	case over:
 		l.cfg.Waits("")
 	}

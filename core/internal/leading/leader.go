@@ -8,6 +8,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
@@ -29,6 +30,8 @@ type Facts struct {
 	// instance was up meanwhile.
 	Failover bool
 	Window   time.Duration
+	// Static: items stay with the instances that have them, over their restarts.
+	Static bool
 	// Triggered are the nodes of instances in which ElasticJob 2's word TRIGGER stands.
 	Triggered []registry.Node
 	// Asked: there are requests, or runs that were asked for. Disabled: the job is.
@@ -92,6 +95,7 @@ type Leader struct {
 	flags    map[string]bool
 	pause    time.Duration
 	waiting  bool
+	away     bool // items are bound to instances that are not there
 	wary     bool // a look is to come, whatever happens
 	watched  map[target]bool
 	asked    bool                     // requests or runs are to be looked at
@@ -108,13 +112,15 @@ type Leader struct {
 	vacant   time.Time // since when it waits for them, zero while somebody leads
 
 	// Of the work task alone:
-	stamp     int                  // of this leader's commits
-	refused   int                  // commits in a row that met a change of a ledger
-	contended []string             // whose ledgers the last of them would have written
-	warned    map[string]bool      // foreign nodes that were told
-	closed    map[int64]time.Time  // since when it knows that runs are
-	kills     map[string]time.Time // since when it knows of them, by the names of their nodes
-	floor     time.Time            // until when ElasticJob led, where it did before this term
+	stamp     int                   // of this leader's commits
+	refused   int                   // commits in a row that met a change of a ledger
+	contended []string              // whose ledgers the last of them would have written
+	warned    map[string]bool       // foreign nodes that were told
+	closed    map[int64]time.Time   // since when it knows that runs are
+	kills     map[string]time.Time  // since when it knows of them, by the names of their nodes
+	told      map[sharding.Cut]bool // notes of the dead that still stand
+	last      *sharding.Plan        // the latest
+	floor     time.Time             // until when ElasticJob led, where it did before this term
 }
 
 type target struct {
@@ -430,9 +436,12 @@ func (l *Leader) abdicate(ctx context.Context) error {
 		}
 	}
 	l.mu.Lock()
-	led := l.led
-	l.led, l.seen = false, nil
+	led, away := l.led, l.away
+	l.led, l.seen, l.away = false, nil, false
 	l.mu.Unlock()
+	if away {
+		l.cfg.Waits("") // the next leader says it
+	}
 	l.floor = time.Time{}
 	l.cfg.Changed()
 	if led {

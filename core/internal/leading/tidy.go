@@ -283,8 +283,8 @@ func paths(items []int, of func(int) string) []string {
 	return all
 }
 
-// owners is who owns each item of the epoch in force, as far as one that is not dead does
-// alone.
+// owners is who owns each item of the epoch in force, as far as one does alone that is not
+// dead, or to which it is bound.
 func (s *snapshot) owners() map[int]string {
 	owners, twice := map[int]string{}, map[int]bool{}
 	for _, m := range s.Members {
@@ -293,7 +293,7 @@ func (s *snapshot) owners() map[int]string {
 		}
 		for n := range m.Ledger.All() {
 			_, known := owners[n]
-			twice[n] = twice[n] || known || m.State == sharding.Dead
+			twice[n] = twice[n] || known || (m.State == sharding.Dead && !s.Static)
 			owners[n] = m.ID
 		}
 	}

@@ -114,15 +114,34 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 func (l *Leader) tellCut(step sharding.Step) {
 	for _, w := range step.Ledgers {
 		for _, c := range w.Cut {
-			if c.Note.Instance == "" {
-				l.cfg.Emit(skipped(l.cfg.Job.Name(), c))
-				continue
-			}
-			l.cfg.Emit(event.ItemCut{
-				Job: l.cfg.Job.Name(), Epoch: c.Epoch, Item: c.Item, Due: c.Note.Due, Instance: c.Note.Instance,
-				Reason: event.CutReason(c.Note.Reason),
-			})
+			l.tellNote(c)
 		}
+	}
+}
+
+func (l *Leader) tellNote(c sharding.Cut) {
+	if c.Note.Instance == "" {
+		l.cfg.Emit(skipped(l.cfg.Job.Name(), c))
+		return
+	}
+	l.cfg.Emit(event.ItemCut{
+		Job: l.cfg.Job.Name(), Epoch: c.Epoch, Item: c.Item, Due: c.Note.Due, Instance: c.Note.Instance,
+		Reason: event.CutReason(c.Note.Reason),
+	})
+}
+
+// tellNotes tells what stands in the ledgers of the dead, and goes with the plan's steps. What
+// was told before a step was refused is not told again.
+func (l *Leader) tellNotes(p *sharding.Plan) {
+	for _, c := range p.Tell {
+		if l.told[c] {
+			continue
+		}
+		if l.told == nil {
+			l.told = map[sharding.Cut]bool{}
+		}
+		l.told[c] = true
+		l.tellNote(c)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -155,8 +154,8 @@ func (m *Member) tellConfig(set settings.Settings, stored layout.Config) {
 
 // tellSettings warns of what is set and does not do what it says.
 func (m *Member) tellSettings(set settings.Settings) {
-	if lines := settings.Inactive(set.Stored, m.cfg.Local.Props); len(lines) > 0 {
-		m.warn(strings.Join(lines, "; "), nil)
+	if line := settings.Inactive(set.Stored, m.cfg.Local.Props); line != "" {
+		m.warn(line, nil)
 	}
 	if line := set.ZoneWarning(); line != "" {
 		m.warn(line, nil)

@@ -292,16 +292,9 @@ func findStrategy(name string, own map[string]strategy.Strategy) (strategy.Strat
 // error handlers.
 var jobProps = []string{"streaming.", "script.", "http.", "email.", "wechat.", "dingtalk."}
 
-// Inactive says in one line each which settings have no effect yet, but would in
-// ElasticJob or in a later version. local are the program's own props, which count here.
-func Inactive(c layout.Config, local layout.Props) []string {
-	var lines []string
-	say := func(active bool, line string) {
-		if active {
-			lines = append(lines, line)
-		}
-	}
-	say(c.StaticSharding, "StaticSharding is set but not active yet: items move when instances change")
+// Inactive says in one line which settings have no effect, but would in ElasticJob; "" is
+// none. local are the program's own props, which count here.
+func Inactive(c layout.Config, local layout.Props) string {
 	var foreign []string
 	for key, set := range map[string]bool{
 		"jobErrorHandlerType": c.JobErrorHandlerType != "", "jobListenerTypes": len(c.JobListenerTypes) > 0,
@@ -318,9 +311,11 @@ func Inactive(c layout.Config, local layout.Props) []string {
 			foreign = append(foreign, "props."+key)
 		}
 	}
+	if len(foreign) == 0 {
+		return ""
+	}
 	slices.Sort(foreign)
-	say(len(foreign) > 0, "settings of ElasticJob have no effect here and are kept as they are: "+strings.Join(foreign, ", "))
-	return lines
+	return "settings of ElasticJob have no effect here and are kept as they are: " + strings.Join(foreign, ", ")
 }
 
 // ToWrite is the configuration to write in place of the one that stands in the registry,

@@ -283,15 +283,12 @@ func TestRefires(t *testing.T) {
 func TestInactive(t *testing.T) {
 	require.Empty(t, Inactive(good(), nil))
 	c := good()
-	c.Misfire, c.MaxTimeDiffSeconds, c.Failover = false, 5, true
+	c.Misfire, c.MaxTimeDiffSeconds, c.Failover, c.StaticSharding = false, 5, true, true
 	require.Empty(t, Inactive(c, nil))
-	c.StaticSharding = true
 	c.JobErrorHandlerType, c.JobListenerTypes = "LOG", []string{"x"}
 	c.Props = layout.Props{"script.command.line": "a.sh", "dingtalk.webhook": "sesame", "mine": "1"}
-	lines := Inactive(c, layout.Props{"script.command.line": "b.sh"})
-	require.Len(t, lines, 2)
-	require.True(t, strings.HasPrefix(lines[0], "StaticSharding is"), lines[0])
-	require.Equal(t, "settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType, jobListenerTypes, props.dingtalk.webhook", lines[1])
+	require.Equal(t, "settings of ElasticJob have no effect here and are kept as they are: jobErrorHandlerType, jobListenerTypes, props.dingtalk.webhook",
+		Inactive(c, layout.Props{"script.command.line": "b.sh"}))
 }
 
 func TestOverwritingKeepsWhatOnlyElasticJobKnows(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 )
@@ -22,7 +23,7 @@ func (p *Plan) assign() {
 			p.after[id] = ledger.New(base.Epoch, base.To)
 			p.after[id].Seq = l.Seq
 		}
-		if m.State == Alive {
+		if m.State == Alive || p.view.Static { // what stays with the dead is held no longer
 			p.after[id].Held, p.after[id].Until = false, time.Time{}
 		}
 	}
@@ -185,17 +186,25 @@ func (p *Plan) place(n int, owners map[int]string, to string) {
 	from, owned := owners[n]
 	rec, known := p.records[n]
 	state := p.before[from].State
-	switch {
-	case !known, owned && state == Astray:
+	if !known || (owned && state == Astray) {
 		return
-	case to == "" || (owned && from == to && state == Alive):
-		if owned && state == Alive && rec.Leaving {
+	}
+	if rec.Bound = ""; owned && p.view.Static && (state != Dead || !failpoint.Mutant(failpoint.BoundIgnored)) {
+		to, rec.Bound = p.bound(n, from)
+	}
+	switch {
+	case owned && from == to && state == Dead:
+		p.stay(n, from, rec)
+	case to == "" || (owned && from == to):
+		if owned && state == Alive {
 			rec.Leaving = false
 			p.after[from].Set(n, rec)
 		}
 	case owned && state == Alive && rec.Running():
 		p.wait(n, from)
-		rec.Leaving = true
+		if rec.Leaving = true; p.view.Static {
+			rec.Bound = p.records[n].Bound // whose it is until then
+		}
 		p.after[from].Set(n, rec)
 	default:
 		if owned {

@@ -9,6 +9,10 @@
 // when it does not run; one that runs is marked as leaving first, so that its owner
 // begins it no more.
 //
+// With static sharding an item stays with its owner, over that one's restarts: a dead
+// owner's ledger keeps it until an instance of its name is there. Only what is to run
+// again is lent to another instance meanwhile.
+//
 // A change of the sharding total count starts an epoch, since items of two totals
 // overlap in data. First every living ledger is held: its owner begins nothing more.
 // When all are, no fire after the latest recorded one can begin, and the base of the

@@ -51,6 +51,8 @@ type world struct {
 	written registry.Version // of the base
 	total   int
 	delayed bool
+	static  bool
+	again   bool // what the dead ran runs again
 	clock   int
 	up      time.Time
 	born    int
@@ -91,6 +93,7 @@ func newWorld(t *rapid.T) *world {
 	}
 	w.total = rapid.IntRange(1, w.maximum).Draw(t, "total")
 	w.delayed = rapid.Float64().Draw(t, "delayed") < 0.25
+	w.static, w.again = rapid.Bool().Draw(t, "static"), rapid.Bool().Draw(t, "failover")
 	w.assign = assigns[rapid.SampledFrom(slices.Sorted(maps.Keys(assigns))).Draw(t, "strategy")]
 	w.up = at(0)
 	for range rapid.IntRange(1, 5).Draw(t, "members") {
@@ -105,7 +108,7 @@ func (w *world) tick(*rapid.T) { w.clock++ }
 
 // view is in an order that depends on nothing.
 func (w *world) view() View {
-	v := View{Total: w.total, Monitor: true, Delayed: w.delayed, Now: w.now(), Up: w.up, Assign: w.assign}
+	v := View{Total: w.total, Monitor: true, Delayed: w.delayed, Static: w.static, Failover: w.again, Now: w.now(), Up: w.up, Assign: w.assign}
 	if w.base != nil {
 		b := *w.base
 		v.Base = &b
@@ -150,13 +153,14 @@ func (w *world) join(t *rapid.T) {
 	if len(w.ids(alive)) == 0 {
 		w.up = w.now()
 	}
-	w.put(rapid.Float64().Draw(t, "eligible") < 0.85, ledger.New(0, 0))
+	name := fmt.Sprint("web", rapid.IntRange(0, 4).Draw(t, "name"))
+	w.put(rapid.Float64().Draw(t, "eligible") < 0.85, name, ledger.New(0, 0))
 }
 
-// put registers an instance with a ledger.
-func (w *world) put(eligible bool, l *ledger.Ledger) {
+// put registers an instance of a stable name with a ledger.
+func (w *world) put(eligible bool, name string, l *ledger.Ledger) {
 	w.born++
-	id := fmt.Sprintf("10.0.0.%d@-@web-%d", w.born%7, w.born)
+	id := fmt.Sprintf("10.0.0.%d@-@%s-%d", w.born%7, name, w.born)
 	w.members[id] = &instance{Member: Member{ID: id, Eligible: eligible, Ledger: l}}
 }
 
@@ -186,8 +190,8 @@ func (w *world) stray(t *rapid.T) {
 	}
 }
 
-// again registers anew, with all that the instance has.
-func (w *world) again(t *rapid.T) {
+// back registers anew, with all that the instance has.
+func (w *world) back(t *rapid.T) {
 	w.anew(w.pick(t, func(m *instance) bool { return m.kept != nil && m.State != Dead }))
 }
 
@@ -200,13 +204,15 @@ func (w *world) anew(m *instance) {
 		}
 	}
 	delete(w.members, m.ID)
-	w.put(true, l)
+	w.put(true, stable(m.ID), l)
 }
 
 func (w *world) toggle(t *rapid.T) {
 	m := w.pick(t, works)
 	m.Eligible = !m.Eligible
 }
+
+func (w *world) bind(*rapid.T) { w.static = !w.static }
 
 func (w *world) retotal(t *rapid.T) { w.total = rapid.IntRange(1, w.maximum).Draw(t, "total") }
 
@@ -241,6 +247,12 @@ func (w *world) upTo(l *ledger.Ledger) time.Time {
 }
 
 func (w *world) begins(l *ledger.Ledger, rec ledger.Item) bool {
+	if rec.Redo.Owed() {
+		return !rec.Leaving && (!l.Held || !l.Until.IsZero())
+	}
+	if rec.Lent() {
+		return false
+	}
 	if w.delayed && !l.Held {
 		return !rec.Running() && !rec.Leaving
 	}
@@ -252,6 +264,11 @@ func (w *world) begin(t *rapid.T) { w.act(t, w.begins, w.beginItem) }
 func (w *world) beginItem(m *instance, n int) {
 	rec, _ := m.Ledger.Get(n)
 	w.read(m, n, &rec)
+	if rec.Redo.Owed() {
+		rec.Run, rec.Redo.Due = rec.Redo.Due, time.Time{}
+		w.set(m, n, rec)
+		return
+	}
 	rec.Run = rec.Through.Add(time.Second)
 	if w.delayed {
 		w.clock++
@@ -290,7 +307,10 @@ func (w *world) end(t *rapid.T) { w.act(t, runs, w.endItem) }
 func (w *world) endItem(m *instance, n int) {
 	rec, _ := m.Ledger.Get(n)
 	w.read(m, n, &rec)
-	rec.Run = time.Time{}
+	if rec.Redo.Tries > 0 {
+		w.cut[fireOf{itemOf{m.Ledger.Epoch, n}, rec.Run.UnixNano()}] = true // it has run again
+	}
+	rec.Run, rec.Redo = time.Time{}, ledger.Redo{}
 	w.set(m, n, rec)
 }
 
@@ -299,7 +319,8 @@ func (w *world) giveBack(t *rapid.T) {
 	if w.delayed {
 		t.Skip("nothing is owed")
 	}
-	w.act(t, runs, func(m *instance, n int) {
+	first := func(_ *ledger.Ledger, rec ledger.Item) bool { return rec.Running() && rec.Redo.Tries == 0 }
+	w.act(t, first, func(m *instance, n int) {
 		rec, _ := m.Ledger.Get(n)
 		of := itemOf{m.Ledger.Epoch, n}
 		delete(w.begun, fireOf{of, rec.Run.UnixNano()})
@@ -312,6 +333,9 @@ func (w *world) giveBack(t *rapid.T) {
 // accounts: an owner skips what came due, or tells the notes when nothing is owed.
 func (w *world) accounts(l *ledger.Ledger, rec ledger.Item) bool {
 	last := l.Held && !l.Until.IsZero()
+	if rec.Redo.Owed() || rec.Lent() {
+		return false
+	}
 	return !rec.Running() && !rec.Leaving && (!l.Held || last) &&
 		(rec.Told != (ledger.Told{}) || (!w.delayed && rec.Through.Before(w.upTo(l))))
 }

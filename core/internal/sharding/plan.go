@@ -35,6 +35,14 @@ type Plan struct {
 	// Nudge are the ids of members that are not dead and whose ledgers are missing: they
 	// must be told.
 	Nudge []string
+	// Tell are notes that stand in the ledgers of the dead, whose items are bound to them: the
+	// leader tells them, and then makes the steps, which take them out.
+	Tell []Cut
+	// Noted: a step leaves such notes, so that another plan follows at once.
+	Noted bool
+	// Away are the items that no instance may begin, since they are bound to one that is not
+	// there, or begins nothing.
+	Away []int
 	// Lost are items that stood in no ledger though the epoch was assigned: what ran
 	// of them is not known any more. They begin anew, or their epoch ends.
 	Lost []int
@@ -45,6 +53,7 @@ type Plan struct {
 	before  map[string]Member
 	after   map[string]*ledger.Ledger
 	records map[int]ledger.Item
+	names   map[string]string // the stable ones, of the eligible
 }
 
 // Derive compares what is with what should be.
@@ -96,13 +105,17 @@ func (p *Plan) Record(epoch, n int) (ledger.Item, bool) {
 	return ledger.Item{}, false
 }
 
-// Items are those of an instance as the plan leaves them, in the epoch in force.
+// Items are those of an instance as the plan leaves them, in the epoch in force; what is lent
+// to it is not.
 func (p *Plan) Items(id string) []int {
 	l := p.after[id]
 	if l == nil || p.view.Base == nil || l.Epoch != p.view.Base.Epoch {
 		return nil
 	}
-	return l.Numbers()
+	return slices.DeleteFunc(l.Numbers(), func(n int) bool {
+		rec, _ := l.Get(n)
+		return rec.Lent()
+	})
 }
 
 // Asked is the highest number of a run that any record names.
@@ -261,13 +274,13 @@ func (p *Plan) standing() func(n, epoch int) bool {
 }
 
 // until tells an owner up to where the epoch goes that ends. Nothing of it leaves any
-// more: its owner runs what it owes.
+// more, nor is it lent: its owner runs what it owes.
 func (p *Plan) until(id string) {
 	l := p.after[id]
 	l.Held, l.Until = true, p.view.Base.Through
 	for n, rec := range p.before[id].Ledger.All() {
-		if rec.Leaving {
-			rec.Leaving = false
+		if rec.Leaving || rec.Lent() {
+			rec.Leaving, rec.Bound = false, ""
 			l.Set(n, rec)
 		}
 	}
@@ -284,7 +297,10 @@ func (p *Plan) bequeath(n int, rec ledger.Item, from Member, to string) {
 	if l.Epoch != from.Ledger.Epoch {
 		return // it owes an epoch of its own first
 	}
-	p.until(to)
+	if !l.Held || !l.Until.Equal(p.view.Base.Through) { // once for however many items
+		p.until(to)
+	}
+	rec.Bound = ""
 	l.Set(n, rec)
 	p.after[from.ID].Delete(n)
 	p.Moves = append(p.Moves, Move{Item: n, From: from.ID, To: to})

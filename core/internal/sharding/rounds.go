@@ -14,8 +14,11 @@ func (v *View) Rounds() (owners map[string]ledger.Rounds, ok bool) {
 			continue
 		case m.Ledger.Len() == 0:
 			continue
-		case m.State == Dead:
+		case m.State == Dead && !v.absent(m):
 			return nil, false
+		case m.State == Dead: // no round waits for them
+			stand += m.Ledger.Len()
+			continue
 		}
 		ending = ending || (v.Base != nil && m.holdsBefore(v.Base.Epoch))
 		if v.Base != nil && m.Ledger.Epoch == v.Base.Epoch {
@@ -28,4 +31,18 @@ func (v *View) Rounds() (owners map[string]ledger.Rounds, ok bool) {
 	}
 	// Items of an epoch that ends go as they have accounted for it, and the next one starts there.
 	return owners, v.Base != nil && (v.Base.Assigned || ending) && len(owners) > 0
+}
+
+// absent reports whether the items of a dead owner are bound to it, and owe nothing that is to
+// run elsewhere.
+func (v *View) absent(m Member) bool {
+	if !v.Static || v.Base == nil || m.Ledger.Epoch != v.Base.Epoch || m.Ledger.Total != v.Base.To {
+		return false
+	}
+	for _, rec := range m.Ledger.All() {
+		if rec.Running() || rec.Redo.Owed() {
+			return false
+		}
+	}
+	return true
 }

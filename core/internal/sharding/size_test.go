@@ -38,6 +38,10 @@ func (c *cluster) settle(r Room) (steps int) {
 	for range 20 {
 		c.read()
 		p := Derive(c.view)
+		for _, note := range p.Tell {
+			require.False(c, c.cut[note], note)
+			c.cut[note] = true
+		}
 		before := steps
 		for s := range p.Steps(r) {
 			c.commit(r, s)
@@ -247,6 +251,38 @@ func TestWhatIsToRunAgainAndDoesNotFitIsCut(t *testing.T) {
 		again += boolInt(rec.Redo.Owed())
 	}
 	t.Logf("%d of 2,000 run again", again)
+}
+
+// With static sharding, of 2,000 items that a dead owner ran: each is lent or cut, and told.
+func TestWhatIsLentAndDoesNotFitIsCut(t *testing.T) {
+	for _, failover := range []bool{true, false} {
+		t.Run(fmt.Sprint("failover: ", failover), func(t *testing.T) {
+			members := append(own(2_000, delayed(true), longName), on("b", ledger.New(0, 0)))
+			members[0].State, members[0].Eligible = Dead, false
+			cl := &cluster{T: t, cut: map[Cut]bool{}, view: View{
+				Base: &layout.Base{Epoch: 1, To: 2_000, Assigned: true, Through: at(0)}, Total: 2_000, Monitor: true, Failover: failover, Static: true,
+				Delayed: true, Now: at(100), Up: at(0), Members: members, Assign: by(strategy.Sticky{}),
+			}}
+			cl.settle(portable())
+			lent, reason := 0, string(event.CutRoom)
+			if !failover {
+				reason = ""
+			}
+			for n := range 2_000 {
+				rec, is := cl.owned("b").Get(n)
+				lent += boolInt(rec.Redo.Owed())
+				told := cl.cut[Cut{Epoch: 1, Item: n, Note: ledger.Note{Due: delayed(true)(n).Run.UTC(), Instance: longName, Reason: reason}}]
+				require.NotEqual(t, told, rec.Redo.Owed(), "item %d: told, or to run again", n)
+				require.Equal(t, failover, is)
+				require.Equal(t, failover, rec.Bound == longName)
+			}
+			require.Equal(t, failover, lent > 0)
+			require.Len(t, cl.cut, 2_000-lent)
+			if !failover {
+				require.Equal(t, 2_000, cl.owned(longName).Len(), "they wait for it")
+			}
+		})
+	}
 }
 
 func boolInt(b bool) int {

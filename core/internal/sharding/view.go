@@ -47,6 +47,8 @@ type View struct {
 	// that may be where no instance was up meanwhile; 0 is however late.
 	Failover bool
 	Window   time.Duration
+	// Static: items stay with the instances that have them, over their restarts.
+	Static bool
 	// Now is the leader's clock.
 	Now time.Time
 	// Up is since when the job has had a live instance without a break.

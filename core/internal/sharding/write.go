@@ -99,7 +99,7 @@ func (w *writer) grow(id string, rec ledger.Item) {
 	rec.Last = ledger.Last{}
 	if g := (group{id, rec}); !w.groups[g] {
 		w.groups[g] = true
-		more += recordBytes + redoBytes(rec.Redo) + askedBytes(rec) + w.noteBytes(rec.Told) + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
+		more += recordBytes + redoBytes(rec.Redo) + askedBytes(rec) + boundBytes(rec) + w.noteBytes(rec.Told) + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
 	}
 	w.size[id] += more
 	w.bytes += more
@@ -133,6 +133,14 @@ func askedBytes(rec ledger.Item) int {
 		return 0
 	}
 	return 64
+}
+
+// boundBytes is what the name of whom it belongs to adds to a record.
+func boundBytes(rec ledger.Item) int {
+	if !rec.Lent() {
+		return 0
+	}
+	return 16 + 2*len(rec.Bound) // a name that JSON escapes is rare
 }
 
 func (w *writer) noteBytes(t ledger.Told) int {
@@ -216,7 +224,7 @@ func (w *writer) move(m Move) {
 	want := w.plan.after[m.To]
 	rec, _ := want.Get(m.Item)
 	sizes := w.touches(m)
-	ops, bytes := w.room.MoveOps(m.Item), w.room.MoveBytes+recordBytes+itemBytes+redoBytes(rec.Redo)+w.noteBytes(rec.Told)+want.Total/6
+	ops, bytes := w.room.MoveOps(m.Item), w.room.MoveBytes+recordBytes+itemBytes+redoBytes(rec.Redo)+boundBytes(rec)+w.noteBytes(rec.Told)+want.Total/6
 	if rec.Last != (ledger.Last{}) {
 		bytes += min(ledger.MaxLast, recordBytes+itemBytes+want.Total/6)
 	}

@@ -14,7 +14,7 @@ func Ledger(id string, value []byte) (history.Ledger, error) {
 	}
 	l := history.Ledger{Instance: id, Epoch: read.Epoch, Total: read.Total, Held: read.Held}
 	for n, it := range read.All() {
-		l.Items = append(l.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Redo: it.Redo.Due, Leaving: it.Leaving})
+		l.Items = append(l.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Redo: it.Redo.Due, Leaving: it.Leaving, Bound: it.Bound})
 	}
 	return l, nil
 }

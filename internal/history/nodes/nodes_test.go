@@ -21,12 +21,12 @@ func TestEachNodeIsReadWhole(t *testing.T) {
 	l := ledger.New(3, 5)
 	l.Held = true
 	l.Set(1, ledger.Item{Through: noon, Run: noon.Add(time.Second)})
-	l.Set(4, ledger.Item{Through: noon, Leaving: true, Redo: ledger.Redo{Due: noon.Add(-time.Second)}})
+	l.Set(4, ledger.Item{Through: noon, Leaving: true, Bound: "web", Redo: ledger.Redo{Due: noon.Add(-time.Second)}})
 	gotLedger, err := nodes.Ledger("i1", l.Encode())
 	require.NoError(t, err)
 	require.Equal(t, history.Ledger{Instance: "i1", Epoch: 3, Total: 5, Held: true, Items: []history.Holding{
 		{Item: 1, Through: noon, Run: noon.Add(time.Second)},
-		{Item: 4, Through: noon, Leaving: true, Redo: noon.Add(-time.Second)},
+		{Item: 4, Through: noon, Leaving: true, Bound: "web", Redo: noon.Add(-time.Second)},
 	}}, gotLedger)
 
 	base, err := nodes.Base(layout.MarshalBase(layout.Base{Epoch: 2, From: 4, To: 5, Through: noon, Assigned: true}))

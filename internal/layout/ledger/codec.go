@@ -22,13 +22,14 @@ const (
 
 // document is the node's JSON, as Decode reads it.
 type document struct {
-	Epoch  int     `json:"epoch"`
-	Total  *int    `json:"total"`
-	Seq    int64   `json:"seq"`
-	Held   bool    `json:"held"`
-	Until  string  `json:"until"`
-	Groups []group `json:"groups"`
-	Last   []last  `json:"last"`
+	Epoch  int      `json:"epoch"`
+	Total  *int     `json:"total"`
+	Seq    int64    `json:"seq"`
+	Held   bool     `json:"held"`
+	Until  string   `json:"until"`
+	Names  []string `json:"names"`
+	Groups []group  `json:"groups"`
+	Last   []last   `json:"last"`
 }
 
 // numbers are items: ranges such as 0-3,7 or, where that is shorter, a bit map.
@@ -49,6 +50,7 @@ type group struct {
 	Tries   int    `json:"tries"`
 	Request int64  `json:"request"`
 	Asked   int64  `json:"asked"`
+	Bound   int    `json:"bound"` // in the names, from 1; 0 is not lent
 }
 
 // A last are the items whose last runs began and ended at the same time.
@@ -76,13 +78,30 @@ func (l *Ledger) EncodeWithin(size int) []byte {
 	}
 	b = appendTrue(b, "held", l.Held)
 	b = appendInstant(b, "until", l.Until)
-	b = l.appendGroups(b)
+	names := l.names()
+	if len(names) > 0 {
+		b = appendJSON(append(b, `,"names":`...), names)
+	}
+	b = l.appendGroups(b, names)
 	const closing = len(`]}`)
 	b = l.appendLast(b, min(len(b)+MaxLast, size-closing))
 	return append(b, '}')
 }
 
-func (l *Ledger) appendGroups(b []byte) []byte {
+// names are those of the instances to which what is lent belongs, in order. They stand once in
+// the value, since as many records as there are items may be lent.
+func (l *Ledger) names() []string {
+	var names []string
+	for it := range l.groups {
+		if it.Lent() {
+			names = append(names, it.Bound)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (l *Ledger) appendGroups(b []byte, names []string) []byte {
 	records := slices.Collect(maps.Keys(l.groups))
 	slices.SortFunc(records, func(a, b Item) int { return l.groups[a].first(0) - l.groups[b].first(0) })
 	for i, it := range records {
@@ -97,6 +116,10 @@ func (l *Ledger) appendGroups(b []byte) []byte {
 		b = it.Redo.append(b)
 		b = appendNumber(b, "request", it.Request)
 		b = appendNumber(b, "asked", it.Asked)
+		if it.Lent() {
+			at, _ := slices.BinarySearch(names, it.Bound)
+			b = appendNumber(b, "bound", int64(at)+1)
+		}
 		b = append(b, '}')
 	}
 	if len(records) > 0 {
@@ -109,16 +132,21 @@ func (l *Ledger) appendGroups(b []byte) []byte {
 func (r Redo) append(b []byte) []byte {
 	b = appendInstant(b, "redo", r.Due)
 	if r.Lost != "" {
-		lost, err := json.Marshal(r.Lost)
-		if err != nil {
-			panic("ledger: " + err.Error()) // a string can be written
-		}
-		b = append(append(b, `,"lost":`...), lost...)
+		b = appendJSON(append(b, `,"lost":`...), r.Lost)
 	}
 	if r.Tries != 0 {
 		b = strconv.AppendInt(append(b, `,"tries":`...), int64(r.Tries), 10)
 	}
 	return b
+}
+
+// appendJSON appends texts.
+func appendJSON[T string | []string](b []byte, text T) []byte {
+	value, err := json.Marshal(text)
+	if err != nil {
+		panic("ledger: " + err.Error()) // a string can be written
+	}
+	return append(b, value...)
 }
 
 // appendNumber appends a number; 0 is nothing.
@@ -217,7 +245,7 @@ func Decode(value []byte) (*Ledger, error) {
 		return nil, fmt.Errorf("ledger: until: %w", err)
 	}
 	for _, g := range doc.Groups {
-		if err := l.addGroup(g); err != nil {
+		if err := l.addGroup(g, doc.Names); err != nil {
 			return nil, fmt.Errorf("ledger: %w", err)
 		}
 	}
@@ -251,7 +279,7 @@ func (l *Ledger) addLast(x last) error {
 	return nil
 }
 
-func (l *Ledger) addGroup(g group) error {
+func (l *Ledger) addGroup(g group, names []string) error {
 	numbers, err := g.read(l.Total)
 	if err != nil {
 		return err
@@ -277,6 +305,12 @@ func (l *Ledger) addGroup(g group) error {
 		return fmt.Errorf("request, asked: %d, %d: negative", g.Request, g.Asked)
 	}
 	it.Request, it.Asked = g.Request, g.Asked
+	switch {
+	case g.Bound < 0 || g.Bound > len(names) || g.Bound > 0 && names[g.Bound-1] == "":
+		return fmt.Errorf("bound: %d is none of the %d names", g.Bound, len(names))
+	case g.Bound > 0:
+		it.Bound = names[g.Bound-1]
+	}
 	for _, n := range numbers {
 		if _, twice := l.items[n]; twice {
 			return fmt.Errorf("items: %d occurs twice", n)

@@ -1,6 +1,7 @@
 // Package ledger is the record of one instance's sharding items, and its codec: for
 // each item the fire that runs now, the one that is owed again because its owner's life
-// ended, and the instant through which every fire is accounted for. It is one node in the registry: the leader writes it when it
+// ended, the instant through which every fire is accounted for, and to whom it belongs
+// where it is only lent. It is one node in the registry: the leader writes it when it
 // assigns, its owner with every begin and end, each at the version it knows, so that
 // a stale writer is refused.
 //

@@ -31,6 +31,9 @@ type Item struct {
 	// Asked: every run up to this number that asked for the item has begun, or never will.
 	// It is dropped to 0 once those are closed.
 	Asked int64
+	// Bound is the stable name of the instance that the item belongs to, where static sharding
+	// has lent it to this one: for what runs again, and for nothing else. "" is not lent.
+	Bound string
 	// Last is the item's latest run, for those who look: it decides nothing, and is left out
 	// of a value that has no room for it.
 	Last Last
@@ -65,6 +68,9 @@ func (i Item) record() Item {
 	i.Last = Last{}
 	return i
 }
+
+// Lent reports whether the item belongs to another instance, which is away.
+func (i Item) Lent() bool { return i.Bound != "" }
 
 // Running reports whether a fire has begun and not ended.
 func (i Item) Running() bool { return !i.Run.IsZero() }

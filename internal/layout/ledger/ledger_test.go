@@ -43,6 +43,7 @@ var ledgers = rapid.Custom(func(t *rapid.T) *Ledger {
 		for i := range rapid.IntRange(0, 2).Draw(t, "notes") {
 			it.Told = it.Told.With(Note{Due: due.Add(time.Duration(i)), Instance: "a"})
 		}
+		it.Bound = rapid.SampledFrom([]string{"", "web-1", `<"&">`}).Draw(t, "bound")
 		return it
 	}), 1, 4).Draw(t, "palette")
 	for _, n := range rapid.SliceOfDistinct(rapid.IntRange(0, l.Total-1), rapid.ID).Draw(t, "items") {
@@ -172,6 +173,18 @@ func TestGroupsAreInTheOrderOfTheirFirstItem(t *testing.T) {
 	require.Equal(t, `{"epoch":0,"total":0}`, string(New(0, 0).Encode()))
 }
 
+// The name of an instance stands once, whatever is lent of its items.
+func TestWhatIsLentNamesWhoseItIs(t *testing.T) {
+	l := New(1, 8)
+	l.Set(0, Item{Through: due})
+	for n, name := range map[int]string{1: "web-2", 2: "web-1", 3: "web-2"} {
+		l.Set(n, Item{Through: due.Add(time.Duration(n) * time.Second), Bound: name})
+	}
+	require.JSONEq(t, `{"epoch":1,"total":8,"names":["web-1","web-2"],"groups":[{"items":"0","through":"2026-11-21T05:00:00Z"},`+
+		`{"items":"1","through":"2026-11-21T05:00:01Z","bound":2},{"items":"2","through":"2026-11-21T05:00:02Z","bound":1},`+
+		`{"items":"3","through":"2026-11-21T05:00:03Z","bound":2}]}`, string(l.Encode()))
+}
+
 func TestCloneSharesNothing(t *testing.T) {
 	l := New(0, 3)
 	l.Set(1, Item{Through: due})
@@ -239,6 +252,12 @@ var bad = map[string]string{
 	`{"total":3,"last":[{"items":"3"}]}`:                                                                               "items",
 	`{"total":3,"last":[{"items":"0","began":"soon"}]}`:                                                                "began",
 	`{"total":3,"last":[{"items":"0","ended":"soon"}]}`:                                                                "ended",
+	`{"total":3,"groups":[{"items":"0","bound":1}]}`:                                                                   "bound",
+	`{"total":3,"names":["a"],"groups":[{"items":"0","bound":2}]}`:                                                     "bound",
+	`{"total":3,"names":["a"],"groups":[{"items":"0","bound":-1}]}`:                                                    "bound",
+	`{"total":3,"names":[""],"groups":[{"items":"0","bound":1}]}`:                                                      "bound",
+	`{"total":3,"names":["a"],"groups":[{"items":"0","bound":"a"}]}`:                                                   "bound",
+	`{"total":3,"names":7}`:                                                                                            "names",
 	`{"total":3,"groups":[{"items":"0","leaving":"yes"}]}`:                                                             "leaving",
 	`{"total":3,"groups":[{"items":"` + strings.Repeat("1-0 ", 50_000) + `"}]}`:                                        "items",
 	`{"total":3,"groups":[{"items":"0","run":"` + strings.Repeat("x", 50_000) + `"}]}`:                                 "run",

@@ -25,12 +25,15 @@ type Rounds struct {
 	Begun time.Time `json:"b,omitzero"`
 }
 
-// Rounds returns how far the items are.
+// Rounds returns how far the items are. Of one that is lent only what runs again counts: its
+// other fires wait for the instance that it belongs to, and no round does.
 func (l *Ledger) Rounds() Rounds {
 	r := Rounds{Seq: l.Seq, Started: Always, Completed: Always}
 	for it := range l.groups {
-		r.Completed = earlier(r.Completed, it.Through)
-		if !it.Running() && !it.Redo.Owed() {
+		if !it.Lent() {
+			r.Completed = earlier(r.Completed, it.Through)
+		}
+		if !it.Lent() && !it.Running() && !it.Redo.Owed() {
 			r.Started = earlier(r.Started, it.Through)
 		}
 		if it.Request != 0 {

@@ -26,6 +26,10 @@ func TestRounds(t *testing.T) {
 		"one runs an older one":     {[]Item{runs(3), idle(5)}, at(5), before(3)},
 		"owed again":                {[]Item{again(5, 4), idle(5)}, at(5), before(4)},
 		"runs again":                {[]Item{{Through: at(5), Run: at(4), Redo: Redo{Lost: "a", Tries: 1}}, idle(5)}, at(5), before(4)},
+		"lent":                      {[]Item{{Through: at(2), Bound: "a"}, idle(5)}, at(5), at(5)},
+		"lent, owed again":          {[]Item{{Through: at(2), Redo: Redo{Due: at(2)}, Bound: "a"}, idle(5)}, at(5), before(2)},
+		"lent, runs again":          {[]Item{{Through: at(2), Run: at(2), Bound: "a"}, idle(5)}, at(5), before(2)},
+		"nothing but what is lent":  {[]Item{{Through: at(2), Bound: "a"}}, Always, Always},
 		"owed again, others behind": {[]Item{again(5, 4), idle(3)}, at(3), at(3)},
 	} {
 		t.Run(name, func(t *testing.T) {

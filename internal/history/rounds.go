@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -97,6 +98,23 @@ func (c *checker) judgeEnded(j *job, call *Record) {
 	}
 }
 
+// A toldOutcome is when a fire of an item was told as skipped or folded.
+type toldOutcome struct {
+	due int64
+	at  time.Duration
+}
+
+// toldOutcomes are in the order of their fires: a round is not over before them.
+func (j *job) toldOutcomes() (all []toldOutcome) {
+	for k, f := range j.fires {
+		for _, r := range f.skipped {
+			all = append(all, toldOutcome{k.Due, r.At})
+		}
+	}
+	slices.SortFunc(all, func(a, b toldOutcome) int { return cmp.Compare(a.due, b.due) })
+	return all
+}
+
 // judgeHeard judges that each round is called for, itself or with a later one, soon after the
 // last run of it.
 func (c *checker) judgeHeard(j *job, calls []*Record) {
@@ -106,9 +124,13 @@ func (c *checker) judgeHeard(j *job, calls []*Record) {
 	}
 	runs := slices.DeleteFunc(slices.Clone(j.runs), func(n *run) bool { return n.entered.Request != 0 })
 	slices.SortStableFunc(runs, func(a, b *run) int { return int(min(1, max(-1, a.Due-b.Due))) })
-	var ended time.Duration // of all runs so far
+	outcomes := j.toldOutcomes()
+	var ended time.Duration // of all runs so far, and of what does not run
 	for i, n := range runs {
 		ended = max(ended, n.entered.At)
+		for len(outcomes) > 0 && outcomes[0].due <= n.Due {
+			ended, outcomes = max(ended, outcomes[0].at), outcomes[1:]
+		}
 		if n.returned < never {
 			ended = max(ended, n.returned)
 		}

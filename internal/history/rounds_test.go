@@ -53,6 +53,12 @@ func TestTheRulesOfRounds(t *testing.T) {
 		"before an item runs": {heard(func(h []Record) []Record {
 			return append(without(h, called(3000)), call(2500, "w1", "i1", 3000, 1))
 		}), true},
+		"late, since an item is folded late": {heard(func(h []Record) []Record {
+			h = without(without(h, called(3000)), called(4000))
+			h = without(h, called(5000))
+			fold := Record{Kind: Folded, Who: "w1", Job: "a", Epoch: 1, Items: []int{1}, First: wall(3000), Due: wall(4000), Count: 2, Into: wall(5000)}
+			return append(h, at(5400, fold), call(5450, "w1", "i1", 5000, 1))
+		}), false},
 		"with the next round": {heard(func(h []Record) []Record { return without(h, called(3000)) }), false},
 		"never": {heard(func(h []Record) []Record {
 			return slices.DeleteFunc(h, func(r Record) bool { return r.Kind == Called && !r.Due.Before(wall(4000)) })

@@ -542,6 +542,17 @@ func TestInvariants(t *testing.T) {
 			want:    map[Invariant]int{Outcome: 1},
 		},
 		{
+			name: "folded into what is the next epoch's",
+			history: append(change(without(sound(), fireOf(0, 3000)), func(Record) bool { return true }, func(r *Record) {
+				if r.Due.After(wall(3500)) {
+					r.Epoch = 2
+				}
+				if r.Kind == Quiet {
+					r.Snapshot.Ledgers[0].Epoch = 2
+				}
+			}), fold(3005, 0, 3000, 3000, 1, 4000), at(3600, Record{Kind: SawBase, Who: "observer", Job: "a", Base: &Base{Epoch: 2, From: 2, To: 2, Through: wall(3500)}})),
+		},
+		{
 			name:    "folded into what never ran",
 			history: append(without(without(sound(), fireOf(0, 3000)), fireOf(0, 4000)), fold(3005, 0, 3000, 3000, 1, 4000)),
 			want:    map[Invariant]int{Coverage: 2},

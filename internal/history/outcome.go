@@ -164,6 +164,9 @@ func (c *checker) judgeFolded(j *job, k Key, f *fire, r *Record) {
 	if !j.plan.judged || j.unmonitored || into.Due <= j.plan.from || into.Due > j.plan.to || j.plan.isUnsure(into.Due) {
 		return
 	}
+	if j.plan.told && !slices.ContainsFunc(j.plan.epochs, func(e epoch) bool { return e.number == k.Epoch && e.holds(into.Due) }) {
+		return // given back, it is the next epoch's
+	}
 	if g := j.fires[into]; g == nil || len(g.runs)+len(g.ended)+len(g.cuts)+len(g.skipped) == 0 {
 		c.blame(Coverage, k, r.At, "folded into %s, of which nothing is known", clock(r.Into))
 	}

@@ -46,10 +46,10 @@ func isThere(s *Snapshot, name string) bool {
 	return slices.ContainsFunc(s.Lives, func(id string) bool { return nameOf(id) == name })
 }
 
-// retotalled reports whether another total was configured before a run and after an instant: what
-// is owed of the epoch that ends is anybody's.
+// retotalled reports whether another total is configured when an item runs, or was after an
+// instant: what is owed of the epoch that ends is anybody's.
 func (j *job) retotalled(r *Record, since time.Duration) bool {
-	return slices.ContainsFunc(j.config, func(c *Record) bool { return c.At > since && c.At <= r.At && c.Config.Total != r.Total })
+	return j.configured(r.At) != r.Total || slices.ContainsFunc(j.config, func(c *Record) bool { return c.At > since && c.At <= r.At && c.Config.Total != r.Total })
 }
 
 // judgeBound judges who begins items while a job has static sharding. Where that is switched on

@@ -39,16 +39,21 @@ func TestTheRulesOfStaticSharding(t *testing.T) {
 		}))
 	}
 	total := at(2500, Record{Kind: Configured, Who: "driver", Job: "a", Config: &Config{Cron: everySecond, Total: 3, Static: true}})
+	early := total
+	early.At, early.Wall = ms(900), wall(900)
 	off := at(2500, Record{Kind: Configured, Who: "driver", Job: "a", Config: &Config{Cron: everySecond, Total: 2}})
 	for name, c := range map[string]struct {
 		h    []Record
 		want Invariant
 		says string
 	}{
-		"sound":                       {static(sound()), "", ""},
-		"another begins it":           {static(by("w2", "i2", 1, 3000, sound())), Bound, "entered by i2, and it is bound to i1"},
-		"without static sharding":     {by("w2", "i2", 1, 3000, sound()), "", ""},
-		"it runs again elsewhere":     {static(again(1, 3000, by("w2", "i2", 1, 3000, sound()))), "", ""},
+		"sound":                   {static(sound()), "", ""},
+		"another begins it":       {static(by("w2", "i2", 1, 3000, sound())), Bound, "entered by i2, and it is bound to i1"},
+		"without static sharding": {by("w2", "i2", 1, 3000, sound()), "", ""},
+		"it runs again elsewhere": {static(again(1, 3000, by("w2", "i2", 1, 3000, sound()))), "", ""},
+		"another total, before it ran": {
+			static(append(without(by("w2", "i2", 1, 3000, sound()), func(r Record) bool { return r.Item == 1 && r.Due.Before(wall(2500)) }), early)), "", "",
+		},
 		"another total":               {append(static(by("w2", "i2", 1, 3000, sound())), total), "", ""},
 		"it was switched off":         {append(static(by("w2", "i2", 1, 3000, sound())), off), "", ""},
 		"its instance is away":        {away(func(*Holding) {}), "", ""},

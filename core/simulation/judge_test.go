@@ -188,6 +188,7 @@ var excuses = []struct {
 	{"rounds: the run was not recorded", history.Rounds, func(w *world, v history.Violation) bool {
 		return strings.Contains(v.Text, "it runs, and") && w.ranUnrecorded(v.Key)
 	}},
+	{"rounds: the listener went on after its timeout", history.Rounds, (*world).stillHeard},
 	{"rounds: a clock a year ahead decided", history.Rounds, (*world).heardAhead},
 
 	{"bound: the record was destroyed", history.Bound, func(w *world, v history.Violation) bool {
@@ -334,6 +335,14 @@ func (w *world) heardAhead(v history.Violation) bool {
 			return r.Job == v.Key.Job && r.Due.After(w.wall(r.At).Add(ledger.Believable))
 		}
 		return false
+	})
+}
+
+// stillHeard reports whether it was told that nobody was called for a round, or a later one that
+// stands for it, since the listener still ran.
+func (w *world) stillHeard(v history.Violation) bool {
+	return strings.Contains(v.Text, "nobody was called") && slices.ContainsFunc(w.log.records, func(r history.Record) bool {
+		return r.Kind == history.Warned && r.Reason == stillHears && r.Job == v.Key.Job && r.At <= v.At && r.Due.UnixNano() >= v.Key.Due
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,11 +156,20 @@ func recordOf(e event.Event) (r history.Record, ok bool) {
 		r = history.Record{Kind: history.Waits, Job: e.Job, Reason: e.For}
 	case event.Warning:
 		r = history.Record{Kind: history.Warned, Job: e.Job, Reason: e.Problem, Err: text(e.Err)}
+	case event.RoundHeard:
+		if !strings.Contains(text(e.Err), stillHears) {
+			return r, false
+		}
+		r = history.Record{Kind: history.Warned, Job: e.Job, Due: e.Due.UTC(), Reason: stillHears}
 	default:
 		return r, false
 	}
 	return r, true
 }
+
+// stillHears is how it is told that a listener to rounds goes on after its timeout, and is not called
+// meanwhile.
+const stillHears = "the listener has not returned from the round before"
 
 func text(err error) string {
 	if err == nil {

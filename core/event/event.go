@@ -381,8 +381,9 @@ type RoundLate struct {
 	Instance string
 	// Due is the instant of the fire.
 	Due time.Time
-	// Items are those that waited, ascending, and Waited is how long.
-	Items  []int
+	// Items are those that waited, ascending.
+	Items []int
+	// Waited is how long the longest of them did.
 	Waited time.Duration
 	// Missing are the ids of the instances that had not begun all their items of the round by
 	// then, as far as that could be found out. It is empty where the listener was being called.

@@ -53,9 +53,11 @@ func (x *Fire) Once(do func()) {
 }
 
 // Now is what the fire has come to.
-func (x *Fire) Now() FireState {
-	x.f.mu.Lock()
-	defer x.f.mu.Unlock()
+func (x *Fire) Now() FireState { return x.f.stateOf(x) }
+
+func (f *Firing) stateOf(x *Fire) FireState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return x.now()
 }
 

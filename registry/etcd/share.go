@@ -40,22 +40,11 @@ func (s *session) sharing() share.Config[*plan, answer] {
 
 // room begins a request of at least two plans.
 func room() func(*plan) bool {
-	var first *plan
-	var taken footprint
-	n, size, width := 0, 0, 0
+	taken, n, size, width := footprint{}, 0, 0, 0
 	return func(p *plan) bool {
 		n, size, width = n+1, size+p.size(), max(width, p.width())
-		switch {
-		case n == 1 && 2*size > maxSharedBytes, size > maxSharedBytes, max(n, 2)+width > maxTxnOps:
-			return false
-		case n == 1: // many requests stay with one, which is in nobody's way
-			first = p
-			return true
-		case n == 2:
-			taken = footprint{}
-			taken.add(first)
-		}
-		return taken.add(p)
+		fits := size <= maxSharedBytes && (n > 1 || 2*size <= maxSharedBytes) && max(n, 2)+width <= maxTxnOps
+		return fits && taken.add(p)
 	}
 }
 
@@ -68,33 +57,22 @@ func (p *plan) keep() {
 	}
 }
 
-// A footprint is what commits do with nodes.
-type footprint map[string]use
-
-// A use is what they do with one: write it, rely on it, or both.
-type use uint8
-
-const (
-	written use = 1 << iota
-	needed
-)
+// A footprint is the nodes that commits rely on: true where they write them.
+type footprint map[string]bool
 
 // add takes a plan in, unless it writes what another relies on, or the other way round.
 func (f footprint) add(p *plan) bool {
 	for _, op := range p.ops {
-		is := f[op.Path]
-		writes := op.Kind != registry.OpCheck
-		if is&written != 0 || writes && is&needed != 0 || f[parentOf(op.Path)]&written != 0 {
+		written, known := f[op.Path]
+		if written || known && op.Kind != registry.OpCheck || f[parentOf(op.Path)] {
 			return false
 		}
 	}
 	for _, op := range p.ops {
-		if op.Kind == registry.OpCheck {
-			f[op.Path] |= needed
-			continue
+		f[op.Path] = f[op.Path] || op.Kind != registry.OpCheck
+		if parent := parentOf(op.Path); op.Kind != registry.OpCheck && !f[parent] {
+			f[parent] = false
 		}
-		f[op.Path] |= written
-		f[parentOf(op.Path)] |= needed
 	}
 	return true
 }

@@ -47,15 +47,12 @@ type Queue[Q, A any] struct {
 	underWay int // requests, for one of which to end the others wait
 	unshared int // commits that share nothing from now on
 	waiting  []*entry[Q, A]
-	next     filling[Q]  // the request that the first of those who wait go with
 	held     *time.Timer // until what waits goes, full or not; nil: nothing is held
-}
 
-// A filling is a request that grows: looking at all of those who wait anew with each that comes
-// would cost the square of them.
-type filling[Q any] struct {
+	// The request with which the first of those who wait go grows with each that comes: to
+	// look at all of them anew would cost the square of them.
 	add  func(Q) bool // nil: it has not begun
-	n    int          // so many of those who wait are in it
+	fits int          // so many of them are in it
 	full bool
 }
 
@@ -160,7 +157,7 @@ func (s *Queue[Q, A]) release() {
 // though it is not full, if it must. s.mu is held.
 func (s *Queue[Q, A]) depart(must bool) {
 	for s.underWay < MaxUnderWay && len(s.waiting) > 0 {
-		n := s.fits()
+		n := s.fill()
 		if n == len(s.waiting) && s.underWay >= enough && !must {
 			if s.held == nil {
 				s.held = time.AfterFunc(patience, s.release)
@@ -183,19 +180,17 @@ func (s *Queue[Q, A]) depart(must bool) {
 	}
 }
 
-// fits is how many of those who wait have room in one request, at least one. s.mu is held.
-func (s *Queue[Q, A]) fits() int {
-	if s.next.add == nil {
-		s.next.add = s.Room()
+// fill puts those who wait into one request, at least one, and returns how many. s.mu is held.
+func (s *Queue[Q, A]) fill() int {
+	if s.add == nil {
+		s.add, s.fits, s.full = s.Room(), 0, false
 	}
-	for f := &s.next; !f.full && f.n < len(s.waiting); {
-		if !f.add(s.waiting[f.n].q) && f.n > 0 {
-			f.full = true
-			break
+	for !s.full && s.fits < len(s.waiting) {
+		if s.full = !s.add(s.waiting[s.fits].q) && s.fits > 0; !s.full {
+			s.fits++
 		}
-		f.n++
 	}
-	return s.next.n
+	return s.fits
 }
 
 // nextBatch takes the first n that wait. s.mu is held.
@@ -206,7 +201,7 @@ func (s *Queue[Q, A]) nextBatch(n int) []*entry[Q, A] {
 	}
 	batch[0].alone = n == 1
 	s.waiting = slices.Clone(s.waiting[n:])
-	s.next = filling[Q]{}
+	s.add = nil
 	return batch
 }
 
@@ -219,7 +214,7 @@ func (s *Queue[Q, A]) withdraw(e *entry[Q, A]) (withdrawn, soon bool) {
 	}
 	e.queued = false
 	s.waiting = slices.DeleteFunc(s.waiting, func(other *entry[Q, A]) bool { return other == e })
-	s.next = filling[Q]{}
+	s.add = nil
 	return true, false
 }
 

@@ -56,19 +56,21 @@ func direct(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	want, total, err := singlePass(ctx, root, s.items, scr)
+	want, total, pass, err := singlePass(ctx, root, s.items, scr)
 	if err != nil {
 		return err
 	}
+	period, words := periodOf(pass)
+	scr.say("%s", words)
 	url, end, err := provide(ctx, s, scr)
 	if err != nil {
 		return err
 	}
 	defer end()
 	d := &director{
-		settings: s, scr: scr, book: newBook(want), owners: newOwners(s.items), total: total,
+		settings: s, scr: scr, book: newBook(want, period), owners: newOwners(s.items), total: total,
 		workers: map[string]*worker{}, running: map[string]map[int]time.Time{}, files: map[int]int{}, act: actSharing,
-		fleet: &fleet{registry: url, root: root, items: s.items, out: make(chan told, 256)},
+		fleet: &fleet{registry: url, root: root, items: s.items, period: period, out: make(chan told, 256)},
 	}
 	err = d.play(ctx)
 	d.drain()
@@ -80,24 +82,25 @@ func direct(ctx context.Context, s settings) error {
 	return nil
 }
 
-// singlePass indexes everything once, item by item, to know what is right.
-func singlePass(ctx context.Context, root string, items int, scr *screen) ([]Sums, int, error) {
+// singlePass indexes everything once, item by item, to know what is right, and how long it takes.
+func singlePass(ctx context.Context, root string, items int, scr *screen) (want []Sums, total int, took time.Duration, err error) {
 	files, err := listFiles(root)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	scr.say("indexing %d files below %s once, to know what is right", len(files), root)
 	begun := time.Now()
-	want := make([]Sums, items)
+	want = make([]Sums, items)
 	var all Sums
 	for i := range want {
 		if want[i], err = index(ctx, share(files, i, items), func(int) {}); err != nil {
-			return nil, 0, err
+			return nil, 0, 0, err
 		}
 		all = all.plus(want[i])
 	}
-	scr.say("single pass in %v: %v", time.Since(begun).Round(time.Millisecond), all)
-	return want, len(files), nil
+	took = time.Since(begun)
+	scr.say("single pass in %v: %v", took.Round(time.Millisecond), all)
+	return want, len(files), took, nil
 }
 
 // drain ends the workers and reads what they still tell, so that none is blocked.
@@ -128,7 +131,10 @@ func (d *director) start(ctx context.Context, name string) error {
 }
 
 // errStuck ends a play that does not get on.
-var errStuck = errors.New("quickstart: nothing got on for a minute")
+var errStuck = errors.New("quickstart: nothing got on")
+
+// patience is how long nothing need get on: a minute, and some rounds where they are rare.
+func (d *director) patience() time.Duration { return max(time.Minute, 6*d.book.period) }
 
 func (d *director) play(ctx context.Context) error {
 	for i := range d.settings.workers {
@@ -159,8 +165,8 @@ func (d *director) play(ctx context.Context) error {
 		if d.act != last || d.book.whole != whole {
 			last, whole, moved = d.act, d.book.whole, time.Now()
 		}
-		if time.Since(moved) > time.Minute {
-			return fmt.Errorf("%w: %s", errStuck, d.act)
+		if time.Since(moved) > d.patience() {
+			return fmt.Errorf("%w for %v: %s", errStuck, d.patience(), d.act)
 		}
 	}
 }
@@ -265,7 +271,7 @@ func (d *director) advance(ctx context.Context) (over bool, err error) {
 		}
 	case actLast:
 		if seen >= 2 && d.book.whole >= d.rounds {
-			if lines := d.book.missing(time.Now().Add(-3 * period)); len(lines) > 0 {
+			if lines := d.book.missing(time.Now().Add(-3 * d.book.period)); len(lines) > 0 {
 				return true, fmt.Errorf("quickstart: %s", lines[0])
 			}
 			return true, nil

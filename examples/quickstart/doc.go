@@ -1,7 +1,7 @@
 // Command quickstart is the main job on real input: three worker processes share
-// a job that indexes the Go toolchain's own source tree every two seconds, one of
-// them is killed while its items run, the others finish these in the same round
-// (JobConfig.Failover), and another one joins.
+// a job that indexes the Go toolchain's own source tree every two seconds, less often
+// where a single pass takes long. One of them is killed while its items run, the others
+// finish these in the same round (JobConfig.Failover), and another one joins.
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -zookeeper

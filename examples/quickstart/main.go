@@ -12,10 +12,7 @@ import (
 	"time"
 )
 
-const (
-	period    = 2 * time.Second
-	stopAfter = 8 * time.Second
-)
+const stopAfter = 8 * time.Second
 
 // settings are the command line.
 type settings struct {

@@ -35,6 +35,7 @@ type told struct {
 type fleet struct {
 	registry, root string
 	items          int
+	period         time.Duration
 	out            chan told
 	mu             sync.Mutex
 	workers        []*worker
@@ -49,7 +50,7 @@ func (f *fleet) start(ctx context.Context, name string) (*worker, error) {
 	}
 	cmd := exec.Command(self) //nolint:noctx,gosec // ended by its input, killed by stopAll past its patience; it is this program
 	cmd.Env = append(os.Environ(),
-		envWorker+"="+name, envRegistry+"="+f.registry, envItems+"="+strconv.Itoa(f.items), envRoot+"="+f.root)
+		envWorker+"="+name, envRegistry+"="+f.registry, envItems+"="+strconv.Itoa(f.items), envPeriod+"="+f.period.String(), envRoot+"="+f.root)
 	cmd.SysProcAttr = apart()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

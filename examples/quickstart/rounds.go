@@ -21,6 +21,7 @@ type round struct {
 // A book keeps the rounds and compares them with a single pass.
 type book struct {
 	items  int
+	period time.Duration
 	want   []Sums // of each item, by the single pass
 	from   time.Time
 	rounds map[int64]*round
@@ -30,8 +31,8 @@ type book struct {
 	files  int
 }
 
-func newBook(want []Sums) *book {
-	return &book{items: len(want), want: want, rounds: map[int64]*round{}}
+func newBook(want []Sums, period time.Duration) *book {
+	return &book{items: len(want), period: period, want: want, rounds: map[int64]*round{}}
 }
 
 // open starts the account: rounds due before t, or at it, do not count.
@@ -86,7 +87,7 @@ func (b *book) lose(due time.Time, items []int, count int, why string) {
 				r.lost[n] = why
 			}
 		}
-		due = due.Add(-period)
+		due = due.Add(-b.period)
 	}
 }
 
@@ -116,7 +117,7 @@ func (b *book) closeRounds() []*round {
 // instant by which they should have closed. A round that nobody spoke of is one too.
 func (b *book) missing(before time.Time) []string {
 	var lines []string
-	for due := b.from.Truncate(period).Add(period); due.Before(before); due = due.Add(period) {
+	for due := b.from.Truncate(b.period).Add(b.period); due.Before(before); due = due.Add(b.period) {
 		r := b.at(due)
 		if r.closed {
 			continue

@@ -10,8 +10,10 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
+const period = 2 * time.Second
+
 func TestARoundIsWholeWhenEveryItemRan(t *testing.T) {
-	b := newBook([]Sums{{Files: 1}, {Files: 2}})
+	b := newBook([]Sums{{Files: 1}, {Files: 2}}, period)
 	b.open(noon)
 	require.NoError(t, b.result(noon.Add(period), 0, Sums{Files: 1}, false))
 	require.Empty(t, b.closeRounds())
@@ -23,7 +25,7 @@ func TestARoundIsWholeWhenEveryItemRan(t *testing.T) {
 }
 
 func TestWrongSumsAndDoubledItemsAreErrors(t *testing.T) {
-	b := newBook([]Sums{{Files: 1}, {Files: 2}})
+	b := newBook([]Sums{{Files: 1}, {Files: 2}}, period)
 	require.ErrorContains(t, b.result(noon, 1, Sums{Files: 3}, false), "item 1 is wrong")
 	require.NoError(t, b.result(noon, 0, Sums{Files: 1}, false))
 	require.ErrorContains(t, b.result(noon, 0, Sums{Files: 1}, false), "item 0 ran twice")
@@ -32,7 +34,7 @@ func TestWrongSumsAndDoubledItemsAreErrors(t *testing.T) {
 
 // A killed worker may have told a result that it could not record any more.
 func TestWhatAKilledWorkerHadBegunRunsAgain(t *testing.T) {
-	b := newBook([]Sums{{Files: 1}, {Files: 2}})
+	b := newBook([]Sums{{Files: 1}, {Files: 2}}, period)
 	b.open(noon.Add(-period))
 	require.NoError(t, b.result(noon, 0, Sums{Files: 1}, false))
 	require.False(t, b.has(noon, 1))
@@ -52,7 +54,7 @@ func TestWhatAKilledWorkerHadBegunRunsAgain(t *testing.T) {
 }
 
 func TestALostItemIsNamedWithItsReason(t *testing.T) {
-	b := newBook([]Sums{{Files: 1}, {Files: 2}})
+	b := newBook([]Sums{{Files: 1}, {Files: 2}}, period)
 	b.open(noon.Add(-period))
 	require.NoError(t, b.result(noon, 0, Sums{Files: 1}, false))
 	require.NoError(t, b.result(noon.Add(period), 0, Sums{Files: 1}, false))
@@ -65,7 +67,7 @@ func TestALostItemIsNamedWithItsReason(t *testing.T) {
 }
 
 func TestAnItemThatNeitherRanNorWasSkippedIsMissed(t *testing.T) {
-	b := newBook([]Sums{{}, {}})
+	b := newBook([]Sums{{}, {}}, period)
 	b.open(noon.Add(-period))
 	require.NoError(t, b.result(noon, 0, Sums{}, false))
 	require.Len(t, b.missing(noon.Add(period)), 1)
@@ -74,7 +76,7 @@ func TestAnItemThatNeitherRanNorWasSkippedIsMissed(t *testing.T) {
 }
 
 func TestARoundThatNobodySpokeOfIsMissed(t *testing.T) {
-	b := newBook([]Sums{{}})
+	b := newBook([]Sums{{}}, period)
 	b.open(noon.Add(-period / 2))
 	require.NoError(t, b.result(noon, 0, Sums{}, false))
 	require.NoError(t, b.result(noon.Add(2*period), 0, Sums{}, false))

@@ -18,6 +18,7 @@ const (
 	envWorker   = "ELASTICRON_QUICKSTART_WORKER"
 	envRegistry = "ELASTICRON_QUICKSTART_REGISTRY"
 	envItems    = "ELASTICRON_QUICKSTART_ITEMS"
+	envPeriod   = "ELASTICRON_QUICKSTART_PERIOD"
 	envRoot     = "ELASTICRON_QUICKSTART_ROOT"
 )
 
@@ -35,6 +36,10 @@ func work(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("quickstart: %s: %w", envItems, err)
 	}
+	period, err := time.ParseDuration(os.Getenv(envPeriod))
+	if err != nil {
+		return fmt.Errorf("quickstart: %s: %w", envPeriod, err)
+	}
 	files, err := listFiles(os.Getenv(envRoot))
 	if err != nil {
 		return err
@@ -48,7 +53,7 @@ func work(ctx context.Context) error {
 	var sched *core.Scheduler
 	sched = core.New(reg, core.WithInstanceName(os.Getenv(envWorker)), core.WithLogger(nil),
 		core.WithListener(func(e event.Event) { forward(out, sched, e) }))
-	if err := sched.Add(indexJob(files, out), jobConfig(items)); err != nil {
+	if err := sched.Add(indexJob(files, out), jobConfig(items, period)); err != nil {
 		return err
 	}
 	if err := sched.Start(ctx); err != nil {
@@ -60,9 +65,9 @@ func work(ctx context.Context) error {
 	return sched.Stop(patience)
 }
 
-func jobConfig(items int) core.JobConfig {
+func jobConfig(items int, period time.Duration) core.JobConfig {
 	return core.JobConfig{
-		Name: jobName, Cron: "0/2 * * * * ?", Shards: items, Overwrite: true,
+		Name: jobName, Cron: "@every " + period.String(), Shards: items, Overwrite: true,
 		Misfire:     core.MisfireAll, // a round is whole when each item has run in it
 		Failover:    true,            // also in the round in which a worker is killed
 		Description: "indexes the Go toolchain's source tree",

@@ -7,7 +7,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,12 +44,12 @@ func run(ctx context.Context, reg registry.Registry, out io.Writer) error {
 		sums.mu.Lock()
 		defer sums.mu.Unlock()
 		if _, open := sums.found[s.Due.UTC()]; !open {
-			return errors.New("nobody has opened the round")
+			return fmt.Errorf("nobody has opened the round of %v", s.Due)
 		}
 		sums.found[s.Due.UTC()] += s.Item + 1
 		return nil
 	})
-	rounds := make(chan core.Round)
+	rounds := make(chan core.Round, 100) // more than are played
 	listener := core.RoundListeners{
 		BeforeAll: func(_ context.Context, r core.Round) error {
 			sums.mu.Lock()
@@ -58,15 +57,7 @@ func run(ctx context.Context, reg registry.Registry, out io.Writer) error {
 			sums.found[r.Due.UTC()] = 0
 			return nil
 		},
-		AfterAll: func(ctx context.Context, r core.Round) error {
-			select {
-			case rounds <- r:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		},
-		Again: true,
+		AfterAll: func(_ context.Context, r core.Round) error { rounds <- r; return nil },
 	}
 	for _, name := range []string{"a", "b"} {
 		s := core.New(reg, core.WithInstanceName(name), core.WithRoundListeners("count", listener))

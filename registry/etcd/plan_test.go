@@ -136,7 +136,7 @@ func TestFootprint(t *testing.T) {
 		"GrandchildIsCreated": {ops(registry.Delete("/d", 0)), ops(registry.Create("/d/a/b", nil)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f footprint
+			f := footprint{}
 			require.True(t, f.add(newPlan(tc.a, 1, true)))
 			require.Equal(t, tc.share, f.add(newPlan(tc.b, 1, true)))
 		})

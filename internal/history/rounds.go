@@ -248,3 +248,29 @@ func (c *checker) callerDied(j *job, at time.Duration) bool {
 		return over <= at && later(over, c.rules.Settle) >= at
 	})
 }
+
+// heldUpUntold reports whether a fire may have failed without a call, for a listener before its
+// round, in a life that broke before it could tell: as with a function that had returned then,
+// the record may say that it has ended.
+func (c *checker) heldUpUntold(j *job, k Key) bool {
+	held := slices.ContainsFunc(j.late, func(r *Record) bool { return nanos(r.Due) == k.Due }) ||
+		slices.ContainsFunc(j.answers, func(r *Record) bool { return r.Reason == BeforeAll && r.Err != "" && nanos(r.Due) >= k.Due })
+	from := c.when(k.Due)
+	to := later(from, j.barred(c.rules.Listen)+c.rules.Settle)
+	return held && slices.ContainsFunc(j.lives, func(l *life) bool {
+		if l.session == "" {
+			return false
+		}
+		broke := min(c.process(l.who).crashed, c.session(l.session).lost)
+		if broke < from || broke > to {
+			return false
+		}
+		var owns *Record // the last before it broke
+		for _, r := range l.owns {
+			if r.At <= broke {
+				owns = r
+			}
+		}
+		return owns != nil && slices.Contains(owns.Items, k.Item)
+	})
+}

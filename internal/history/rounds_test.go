@@ -173,3 +173,29 @@ func TestTheRulesOfTheBarrier(t *testing.T) {
 		})
 	}
 }
+
+// What failed for a late listener may be told by nobody, where its owner's life broke then; and
+// where it did not, it is missing.
+func TestAFireThatIsHeldUpMayGoUntold(t *testing.T) {
+	mine := func(r Record) bool {
+		return r.Due.Equal(wall(5000)) && r.Item == 1 && r.Kind != Called && r.Kind != Answered
+	}
+	late := at(5030, Record{Kind: LateRound, Who: "w1", Job: "a", Due: wall(5000), Items: []int{1}})
+	lost := at(5040, Record{Kind: Lost, Who: "w1", Session: "s1", Err: "by the test"})
+	for name, c := range map[string]struct {
+		more   []Record
+		broken bool
+	}{
+		"nothing is known":       {nil, true},
+		"it was late":            {[]Record{late}, true},
+		"its owner's life broke": {[]Record{lost}, true},
+		"both":                   {[]Record{late, lost}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := strict
+			rules.Listen = time.Second
+			got := Check(append(without(barred(nil), mine), c.more...), rules)
+			require.Equal(t, c.broken, got.Broken[Coverage] > 0, "%v", got.Violations)
+		})
+	}
+}

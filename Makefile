@@ -106,7 +106,7 @@ short: ## the tests that take seconds
 
 .PHONY: check
 check: $(STEP) ## everything but the tests
-	@$(STEP) $(FRESH) $(TABLE) format vet lint modules imports examples generated
+	@$(STEP) $(FRESH) $(TABLE) format vet lint modules imports documents examples generated
 
 .PHONY: format
 format: ## gofmt has nothing to say
@@ -133,6 +133,10 @@ modules: ## go.mod is tidy and the modules are what go.sum says
 .PHONY: imports
 imports: ## the direction of imports (ARCHITECTURE.md, Layers)
 	$(GO) test ./internal/imports
+
+.PHONY: documents
+documents: ## lines within 120 columns, tests that documents name, adapters that keep their size
+	$(GO) test ./tools
 
 .PHONY: examples
 examples: ## every example builds, on other systems too

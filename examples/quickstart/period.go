@@ -22,8 +22,8 @@ func periodOf(pass time.Duration) (period time.Duration, words string) {
 		case period == usual:
 			return period, fmt.Sprintf("a round every %v", period)
 		default:
-			return period, fmt.Sprintf("this machine is slow, or busy: a round every %v instead of every %v, so that the play takes %d times as long",
-				period, usual, period/usual)
+			return period, fmt.Sprintf("a round every %v instead of every %v, since a round takes one process %v here: the play lasts longer",
+				period, usual, pass.Round(100*time.Millisecond))
 		}
 	}
 	return last, fmt.Sprintf("this machine is too slow, or too busy, to finish a round in %v: rounds come every %v, items are made up late, and the play may not come to its end",

@@ -21,7 +21,9 @@ func TestThePeriodComesFromTheSinglePass(t *testing.T) {
 	_, words := periodOf(300 * time.Millisecond)
 	require.Equal(t, "a round every 2s", words)
 	_, words = periodOf(7 * time.Second)
-	require.Equal(t, "this machine is slow, or busy: a round every 15s instead of every 2s, so that the play takes 7 times as long", words)
+	require.Equal(t, "a round every 15s instead of every 2s, since a round takes one process 7s here: the play lasts longer", words)
+	_, words = periodOf(1170 * time.Millisecond)
+	require.Equal(t, "a round every 3s instead of every 2s, since a round takes one process 1.2s here: the play lasts longer", words)
 	_, words = periodOf(time.Minute)
 	require.Contains(t, words, "too slow")
 }

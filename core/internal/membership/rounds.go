@@ -84,10 +84,22 @@ func (m *Member) onClaim(n registry.Node) func() {
 		if l != nil {
 			l.OnClaim(n, c)
 		}
-		m.putInForce()
+		m.putClaim()
 		for p := range layout.Phases {
 			m.hearing[p].task.Poke()
 		}
+	}
+}
+
+// putClaim gives the items the claim: it changes with each round, and nothing else with it.
+func (m *Member) putClaim() {
+	m.putting.Lock()
+	defer m.putting.Unlock()
+	m.mu.Lock()
+	f, claim, left := m.firing, m.claim.Started, m.stage == stageLeft
+	m.mu.Unlock()
+	if f != nil && !left {
+		f.SetClaim(claim)
 	}
 }
 

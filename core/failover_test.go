@@ -15,12 +15,15 @@ import (
 )
 
 // again are the runs of fires that a dead instance had begun.
-func (w *witness) again() (runs []core.Shard) {
+func (w *witness) again() []core.Shard { return w.from(core.SourceFailover) }
+
+// from are the runs for a reason, in the order of their items.
+func (w *witness) from(source core.Source) (runs []core.Shard) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.runs {
 		for _, s := range r {
-			if s.Source == core.SourceFailover {
+			if s.Source == source {
 				runs = append(runs, s)
 			}
 		}
@@ -43,6 +46,37 @@ func (w *witness) stuckOn(stuck func(s core.Shard) bool) (held *atomic.Int64) {
 	return held
 }
 
+// A stuckInstance holds what it begins, from when it is told to.
+type stuckInstance struct {
+	id   atomic.Pointer[string]
+	held *atomic.Int64
+}
+
+// stuckAt holds the runs of the instance that is named later, but for those that run again.
+func (w *witness) stuckAt() *stuckInstance {
+	x := &stuckInstance{}
+	x.held = w.stuckOn(func(s core.Shard) bool {
+		id := x.id.Load()
+		return id != nil && s.Instance == *id && s.Source != core.SourceFailover
+	})
+	return x
+}
+
+// holds waits until an instance is held in so many runs.
+func (x *stuckInstance) holds(b *bed, in *instance, n int64) {
+	b.Helper()
+	id := in.job().Instance
+	x.id.Store(&id)
+	b.until("it runs them", func() bool { return x.held.Load() == n })
+}
+
+// crashRunning kills an instance while it runs so many items.
+func (b *bed) crashRunning(in *instance, x *stuckInstance, n int64) {
+	b.Helper()
+	x.holds(b, in, n)
+	b.crash(in)
+}
+
 func withFailover(cfg core.JobConfig) core.JobConfig {
 	cfg.Failover = true
 	return cfg
@@ -51,17 +85,11 @@ func withFailover(cfg core.JobConfig) core.JobConfig {
 func TestWhatACrashedInstanceRanRunsAgain(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
-		var stuck atomic.Pointer[string]
-		held := w.stuckOn(func(s core.Shard) bool {
-			id := stuck.Load()
-			return id != nil && s.Instance == *id && s.Source != core.SourceFailover
-		})
+		stuck := w.stuckAt()
 		a, c := b.start("a", w, withFailover(everySecond)), b.start("c", w, withFailover(everySecond))
 		b.until("shared", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 && w.count() >= 8 })
 		id, items := a.job().Instance, a.job().Items
-		stuck.Store(&id)
-		b.until("a runs both", func() bool { return held.Load() == 2 })
-		b.crash(a)
+		b.crashRunning(a, stuck, 2)
 		b.until("they run again", func() bool { return len(w.again()) == 2 })
 		for i, s := range w.again() {
 			require.Equal(b, items[i], s.Item)

@@ -20,20 +20,8 @@ func misfireOf(b *bed, in *instance, n int) string {
 	return b.path(in, fmt.Sprintf("sharding/%d/misfire", n))
 }
 
-// made returns the runs that are made up, in order.
-func (w *witness) made() (runs []core.Shard) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, of := range w.runs {
-		for _, s := range of {
-			if s.Source == core.SourceMisfire {
-				runs = append(runs, s)
-			}
-		}
-	}
-	slices.SortFunc(runs, func(a, b core.Shard) int { return a.Item - b.Item })
-	return runs
-}
+// made are the runs that are made up.
+func (w *witness) made() []core.Shard { return w.from(core.SourceMisfire) }
 
 // A misfire node that ElasticJob has left, or that somebody makes, is one run of its item, and is
 // removed in the commit that says so.

@@ -230,22 +230,21 @@ func TestRoundsWithDisabledItems(t *testing.T) {
 	})
 }
 
+// heard starts the instances a and c that share four items; c listens.
+func (b *bed) heard(w *witness, x *rounds, cfg core.JobConfig) (a, c *instance) {
+	b.Helper()
+	a, c = b.start("a", w, cfg), b.start("c", w, cfg, x.listen(cfg.Name))
+	b.until("shared", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 && len(x.all()) >= 1 })
+	return a, c
+}
+
 // A round is over when what a dead instance ran has run again.
 func TestARoundWaitsForWhatRunsAgain(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w, x := newWitness(), &rounds{}
-		var stuck atomic.Pointer[string]
-		held := w.stuckOn(func(s core.Shard) bool {
-			id := stuck.Load()
-			return id != nil && s.Instance == *id && s.Source != core.SourceFailover
-		})
-		cfg := withFailover(everySecond)
-		a := b.start("a", w, cfg)
-		c := b.start("c", w, cfg, x.listen(cfg.Name))
-		b.until("shared", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 && len(x.all()) >= 1 })
-		id := a.job().Instance
-		stuck.Store(&id)
-		b.until("a runs both", func() bool { return held.Load() == 2 })
+		stuck := w.stuckAt()
+		a, _ := b.heard(w, x, withFailover(everySecond))
+		stuck.holds(b, a, 2)
 		n := len(x.all())
 		pause(2500 * time.Millisecond)
 		require.LessOrEqual(b, len(x.all()), n+1, "nothing is over while a runs")

@@ -37,6 +37,14 @@ func (b *bed) bound(w *witness, cfg core.JobConfig) (a, c *instance) {
 	return a, c
 }
 
+// back starts a again, until it has its own items.
+func (b *bed) back(w *witness, cfg core.JobConfig, own []int) *instance {
+	b.Helper()
+	a := b.start("a", w, cfg)
+	b.until("its owner has them again", func() bool { return slices.Equal(own, a.job().Items) })
+	return a
+}
+
 // by are the runs of some items by an instance, those aside that run again.
 func (w *witness) by(id string, items []int) (runs []core.Shard) {
 	w.mu.Lock()
@@ -89,16 +97,10 @@ func TestBoundItemsWaitForTheirInstance(t *testing.T) {
 func TestWhatABoundInstanceRanIsLent(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
-		var stuck atomic.Pointer[string]
-		held := w.stuckOn(func(s core.Shard) bool {
-			id := stuck.Load()
-			return id != nil && s.Instance == *id && s.Source != core.SourceFailover
-		})
+		stuck := w.stuckAt()
 		a, c := b.bound(w, withFailover(everySecond))
-		id, own, others := a.job().Instance, a.job().Items, c.job().Items
-		stuck.Store(&id)
-		b.until("a runs both", func() bool { return held.Load() == 2 })
-		b.crash(a)
+		own, others := a.job().Items, c.job().Items
+		b.crashRunning(a, stuck, 2)
 		b.until("they run again", func() bool { return len(w.again()) == 2 })
 		b.until("they are lent", func() bool { return slices.Equal(own, c.job().Lent) })
 		require.Len(b, c.job().Items, 4)
@@ -121,16 +123,10 @@ func TestWhatABoundInstanceRanIsLent(t *testing.T) {
 func TestWhatABoundInstanceRanIsCut(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
-		var stuck atomic.Pointer[string]
-		held := w.stuckOn(func(s core.Shard) bool {
-			id := stuck.Load()
-			return id != nil && s.Instance == *id
-		})
+		stuck := w.stuckAt()
 		a, c := b.bound(w, everySecond)
 		id, own := a.job().Instance, a.job().Items
-		stuck.Store(&id)
-		b.until("a runs both", func() bool { return held.Load() == 2 })
-		b.crash(a)
+		b.crashRunning(a, stuck, 2)
 		b.until("both are told as cut", func() bool { return len(of[event.ItemCut](c)) == 2 })
 		for _, cut := range of[event.ItemCut](c) {
 			require.Contains(b, own, cut.Item)
@@ -140,8 +136,7 @@ func TestWhatABoundInstanceRanIsCut(t *testing.T) {
 		b.fires(c, 2)
 		require.Len(b, of[event.ItemCut](c), 2, "once")
 		require.Len(b, c.job().Items, 2)
-		again := b.start("a", w, everySecond)
-		b.until("its owner has them again", func() bool { return slices.Equal(own, again.job().Items) })
+		again := b.back(w, everySecond, own)
 		b.fires(again, 2)
 		require.Empty(b, of[event.ItemCut](again))
 		require.Empty(b, w.by(c.job().Instance, own))
@@ -219,8 +214,7 @@ func TestABorrowerDies(t *testing.T) {
 		require.Contains(b, c.job().Lent, own[0])
 		b.fires(c, 2)
 		require.Empty(b, slices.Concat(w.by(d.job().Instance, own), w.by(c.job().Instance, own)))
-		again := b.start("a", w, cfg)
-		b.until("its owner has it again", func() bool { return slices.Equal(own, again.job().Items) })
+		again := b.back(w, cfg, own)
 		b.fires(again, 3)
 		require.Equal(b, others, c.job().Items)
 		for _, in := range []*instance{again, c} {
@@ -234,18 +228,11 @@ func TestABorrowerDies(t *testing.T) {
 func TestAChangedTotalEndsWhatIsBound(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
-		var stuck atomic.Pointer[string]
-		held := w.stuckOn(func(s core.Shard) bool {
-			id := stuck.Load()
-			return id != nil && s.Instance == *id && s.Source != core.SourceFailover
-		})
+		stuck := w.stuckAt()
 		cfg := withFailover(everySecond)
 		a, c := b.bound(w, cfg)
-		id := a.job().Instance
 		d := b.start("d", w, cfg)
-		stuck.Store(&id)
-		b.until("a runs both", func() bool { return held.Load() == 2 })
-		b.crash(a)
+		b.crashRunning(a, stuck, 2)
 		b.until("they run again", func() bool { return len(w.again()) == 2 && len(c.job().Lent)+len(d.job().Lent) == 2 })
 		b.setConfig(c, "shardingTotalCount: 4", "shardingTotalCount: 6")
 		b.until("who is there shares", func() bool { return len(c.job().Items) == 3 && len(d.job().Items) == 3 && allOwned(6, c, d) })
@@ -333,20 +320,12 @@ func TestAPausedInstanceKeepsWhatIsBound(t *testing.T) {
 func TestRoundsGoOnWithoutWhatIsBound(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w, x := newWitness(), &rounds{}
-		var stuck atomic.Pointer[string]
-		held := w.stuckOn(func(s core.Shard) bool {
-			id := stuck.Load()
-			return id != nil && s.Instance == *id && s.Source != core.SourceFailover
-		})
+		stuck := w.stuckAt()
 		cfg := withFailover(everySecond)
-		a := b.start("a", w, cfg)
-		c := b.start("c", w, cfg, x.listen(cfg.Name))
-		b.until("shared", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 && len(x.all()) >= 1 })
+		a, c := b.heard(w, x, cfg)
 		b.bind(c)
-		id, own := a.job().Instance, a.job().Items
-		stuck.Store(&id)
-		b.until("a runs both", func() bool { return held.Load() == 2 })
-		b.crash(a)
+		own := a.job().Items
+		b.crashRunning(a, stuck, 2)
 		b.until("they run again", func() bool { return len(w.again()) == 2 && len(c.job().Lent) == 2 })
 		n := len(x.all())
 		b.until("rounds go on", func() bool { return len(x.all()) >= n+4 })
@@ -370,8 +349,7 @@ func TestBoundItemsWithoutMonitoring(t *testing.T) {
 		b.crash(a)
 		b.fires(c, 3)
 		require.Len(b, c.job().Items, 2)
-		again := b.start("a", w, cfg)
-		b.until("it has its own", func() bool { return slices.Equal(own, again.job().Items) })
+		again := b.back(w, cfg, own)
 		b.fires(again, 2)
 		require.Empty(b, w.by(c.job().Instance, own))
 	})
@@ -381,17 +359,11 @@ func TestBoundItemsWithoutMonitoring(t *testing.T) {
 func TestABoundItemOfAFixedDelay(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		w := newWitness()
-		var stuck atomic.Pointer[string]
-		held := w.stuckOn(func(s core.Shard) bool {
-			id := stuck.Load()
-			return id != nil && s.Instance == *id && s.Source != core.SourceFailover
-		})
+		stuck := w.stuckAt()
 		cfg := withFailover(core.JobConfig{Name: "hello", Cron: "@delay 1s", Shards: 4})
 		a, c := b.bound(w, cfg)
-		id, own := a.job().Instance, a.job().Items
-		stuck.Store(&id)
-		b.until("a runs both", func() bool { return held.Load() == 2 })
-		b.crash(a)
+		own := a.job().Items
+		b.crashRunning(a, stuck, 2)
 		b.until("they run again", func() bool { return len(w.again()) == 2 })
 		pause(20 * time.Second)
 		require.Empty(b, w.by(c.job().Instance, own))

@@ -34,8 +34,8 @@ func BenchmarkFailover(b *testing.B) {
 				items, kills int
 				leads        bool
 			}{
-				{"2 items of a follower", few, 20, false},
-				{"2 items of the leader", few, 20, true},
+				{"2 items of a follower", few, 25, false},
+				{"2 items of the leader", few, 25, true},
 				{"1000 items of a follower", many, 5, false},
 				{"1000 items of the leader", many, 5, true},
 			} {

@@ -82,6 +82,7 @@ func (e engine) add(j *job, run func(context.Context, shard) error) error {
 		Misfire: policies[j.misfire], MisfireCap: j.misfireCap, MisfireWindow: j.misfireWindow,
 		Name: j.name, Cron: j.cron, TimeZone: j.zone, Shards: j.total, Monitor: monitor,
 		Concurrency: j.concurrency, ReconcileInterval: j.reconcile, Failover: j.failover, StaticSharding: j.static,
+		MaxTimeDiff: time.Duration(j.within) * time.Second,
 	})
 }
 

@@ -368,7 +368,7 @@ var kinds = []kind{
 		w.paused = 0
 		return &blow{hit: func() int { return w.hits() - before }}
 	}},
-	{"clock set", 5, true, on(func(w *world, p *process, _ *fault, r *rand.Rand) *blow {
+	{history.SetClock, 5, true, on(func(w *world, p *process, _ *fault, r *rand.Rand) *blow {
 		by := one(r, []time.Duration{-time.Hour, -17 * time.Second, -3 * time.Second, -time.Second, time.Second, 4 * time.Second, 23 * time.Second, time.Hour})
 		if chance(r, 8) {
 			by = 366 * 24 * time.Hour

@@ -34,6 +34,9 @@ const (
 	ledAgain      = time.Second
 	changedWithin = 20 * time.Second
 	roundWithin   = 15 * time.Second
+	// An answer of the leader's is waited for so long; a clock is compared every minute otherwise.
+	offWithin     = 7 * time.Second
+	leadOffWithin = 70 * time.Second
 )
 
 // rules are what the simulation holds an engine to.
@@ -57,6 +60,7 @@ func (w *world) rules() history.Rules {
 		Owned:  ownedAgain, Led: ledAgain, Changed: changedWithin,
 		MayTell: mayTell, Unmissed: "skip",
 		Late: late, Missed: late / 5, Again: again, Cancel: time.Second,
+		Off: offWithin, LeadOff: leadOffWithin,
 		Round: roundWithin, Listen: hearingTimeout, Calm: w.common(w.start.Add(unrest+mending)) + w.settling(),
 		Show: 5, Excuse: w.excuse,
 	}

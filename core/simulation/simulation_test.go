@@ -150,12 +150,14 @@ type sum struct {
 	broken       map[string]int // seeds, by invariant
 	excused      map[string]int // seeds, by excuse
 	asked        map[string]int // items, by what became of them
+	judged       map[history.Invariant]int
 	fires, again int
 	violations   int
 }
 
 func newSum() *sum {
-	return &sum{records: map[history.Kind]int{}, begun: map[string]int{}, hit: map[string]int{}, skips: map[string]int{}, asked: map[string]int{}, broken: map[string]int{}, excused: map[string]int{}}
+	return &sum{records: map[history.Kind]int{}, begun: map[string]int{}, hit: map[string]int{}, skips: map[string]int{}, asked: map[string]int{},
+		judged: map[history.Invariant]int{}, broken: map[string]int{}, excused: map[string]int{}}
 }
 
 func (s *sum) add(r result) {
@@ -172,6 +174,9 @@ func (s *sum) add(r result) {
 	}
 	for why := range r.report.Excused {
 		s.excused[why]++
+	}
+	for what, n := range r.report.Tally.Judged {
+		s.judged[what] += n
 	}
 	for what, n := range r.report.Tally.Asked {
 		s.asked[what] += n
@@ -216,6 +221,9 @@ func (s *sum) String() string {
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.asked)) {
 		fmt.Fprintf(&b, "%8d asked for: %s\n", s.asked[what], what)
+	}
+	for _, what := range slices.Sorted(maps.Keys(s.judged)) {
+		fmt.Fprintf(&b, "%8d judged: %s\n", s.judged[what], what)
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.broken)) {
 		fmt.Fprintf(&b, "%8d seeds broke: %s\n", s.broken[what], what)

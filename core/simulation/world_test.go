@@ -38,6 +38,7 @@ type job struct {
 	unmonitored bool
 	failover    bool
 	static      bool // until it is known how the run ends
+	within      int  // seconds by which a clock may be off the leader's, 0 for any
 	delayed     bool // a fixed delay
 	concurrency int
 	misfire     string // a policy
@@ -53,7 +54,8 @@ type job struct {
 }
 
 func (j *job) config() *history.Config {
-	return &history.Config{Cron: j.cron, Zone: j.zone, Total: j.total, Unmonitored: j.unmonitored, Misfire: j.misfire, Failover: j.failover, Static: j.static}
+	return &history.Config{Cron: j.cron, Zone: j.zone, Total: j.total, Unmonitored: j.unmonitored, Misfire: j.misfire, Failover: j.failover, Static: j.static,
+		Within: time.Duration(j.within) * time.Second}
 }
 
 // A world is one run: a cluster, what happens to it, and what it did.
@@ -142,6 +144,9 @@ func (w *world) newJob(i int) *job {
 	j.gathers, j.failLate = chance(w.dice.of("listeners before rounds of job "+strconv.Itoa(i)), 2), chance(w.dice.of("late rounds of job "+strconv.Itoa(i)), 2)
 	j.listened, j.again = chance(w.dice.of("rounds of job "+strconv.Itoa(i)), 2), chance(w.dice.of("rounds again of job "+strconv.Itoa(i)), 2)
 	j.static = !j.delayed && chance(w.dice.of("static sharding: job "+strconv.Itoa(i)), 5)
+	if c := w.dice.of("clocks of job " + strconv.Itoa(i)); chance(c, 4) {
+		j.within = one(c, []int{1, 2, 10})
+	}
 	w.period = 2 * time.Second
 	j.concurrency, j.most = 64, j.total
 	if chance(r, 3) {
@@ -279,10 +284,13 @@ func (w *world) configure(j *job) bool {
 	text := w.read(j.layout.Config())
 	c, err := layout.UnmarshalConfig([]byte(text))
 	if err != nil {
-		c = layout.Config{JobName: j.name, MaxTimeDiffSeconds: -1, Misfire: true, ReconcileIntervalMinutes: int(j.reconcile / time.Minute)}
+		c = layout.Config{JobName: j.name, Misfire: true, ReconcileIntervalMinutes: int(j.reconcile / time.Minute)}
 	}
 	c.Cron, c.TimeZone, c.ShardingTotalCount, c.MonitorExecution = j.cron, j.zone, j.total, !j.unmonitored
 	c.Misfire, c.Failover, c.StaticSharding = j.misfire != "skip", j.failover, j.static
+	if c.MaxTimeDiffSeconds = j.within; j.within == 0 {
+		c.MaxTimeDiffSeconds = -1
+	}
 	if c.Props == nil {
 		c.Props = layout.Props{}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core"
@@ -36,7 +37,10 @@ func newScheduler(w *worker, reg registry.Registry, log *slog.Logger) (*core.Sch
 				Redo: s.Source == core.SourceFailover, Request: s.Request,
 			})
 		})
-		cfg := core.JobConfig{Name: spec.name, Cron: spec.crons[0], TimeZone: "UTC", Shards: spec.totals[0], Concurrency: 64, Failover: spec.failover}
+		cfg := core.JobConfig{
+			Name: spec.name, Cron: spec.crons[0], TimeZone: "UTC", Shards: spec.totals[0], Concurrency: 64, Failover: spec.failover,
+			StaticSharding: spec.static, MaxTimeDiff: spec.within,
+		}
 		if spec.unmonitored {
 			cfg.Monitor = core.MonitorOff
 		}
@@ -93,15 +97,31 @@ func (w *worker) tell(e event.Event) {
 	case event.Waiting:
 		w.out.Write(history.Record{Kind: history.Waits, Job: e.Job, Reason: e.For})
 	case event.Warning:
-		w.out.Write(history.Record{Kind: history.Warned, Job: e.Job, Reason: e.Problem, Err: text(e.Err)})
+		w.out.Write(history.Record{Kind: warned(e.Problem), Job: e.Job, Reason: e.Problem, Err: text(e.Err)})
 	}
 }
 
-// start starts it and waits until all jobs are registered.
+// warned is what a warning is in a history.
+func warned(problem string) history.Kind {
+	switch {
+	case strings.HasPrefix(problem, "the clock is off: "):
+		return history.ClockOff
+	case strings.HasPrefix(problem, "the clock agrees with the leader's again"):
+		return history.ClockAgrees
+	}
+	return history.Warned
+}
+
+// start starts it and waits until all jobs are registered. One whose clock is off starts when
+// that is right.
 func start(ctx context.Context, s *core.Scheduler) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	return s.Start(ctx)
+	err := s.Start(ctx)
+	if field, wrong := errors.AsType[*core.ConfigError](err); wrong && field.Field == "MaxTimeDiff" {
+		return nil
+	}
+	return err
 }
 
 // startTime is more than any fault takes.

@@ -39,7 +39,7 @@ func TestASeedDrawsTheSameFaults(t *testing.T) {
 		require.NotEqual(t, "lose leader", d.kind)
 	}
 	all := drawn(7, 3)
-	require.Equal(t, "kill in calm", all[len(kinds())-1].kind)
+	require.Equal(t, []string{"change in calm", "kill in calm", "clock set in calm"}, []string{all[len(kinds())-3].kind, all[len(kinds())-2].kind, all[len(kinds())-1].kind})
 }
 
 func TestTimetables(t *testing.T) {
@@ -167,7 +167,7 @@ func TestVerdict(t *testing.T) {
 	full := func() table {
 		t := table{Tally: history.Tally{
 			Fires: leastFires, Faults: map[string]history.Hits{}, Asked: map[string]int{"succeeded": leastAsked},
-			Judged: map[history.Invariant]int{history.Rounds: leastHeard},
+			Judged: map[history.Invariant]int{history.Rounds: leastHeard, history.Bound: leastBound}, Off: leastOff,
 		}}
 		for _, k := range kinds() {
 			t.Faults[k.name] = history.Hits{Begun: 3, Hit: 1}
@@ -193,6 +193,12 @@ func TestVerdict(t *testing.T) {
 	unheard := full()
 	unheard.Judged = nil
 	require.ErrorContains(t, unheard.verdict(wantedOf(settings{sizes: []int{3}})), "calls of listeners to rounds")
+	unbound := full()
+	unbound.Judged[history.Bound]--
+	require.ErrorContains(t, unbound.verdict(wantedOf(settings{sizes: []int{3}})), "runs with static sharding")
+	right := full()
+	right.Off = 0
+	require.ErrorContains(t, right.verdict(wantedOf(settings{sizes: []int{3}})), "clocks that were found to be off")
 	broken := full()
 	broken.broken = map[history.Invariant]int{history.Overlap: 1}
 	require.ErrorIs(t, broken.verdict(wantedOf(settings{sizes: []int{3}})), errBroken)

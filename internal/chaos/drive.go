@@ -24,6 +24,9 @@ const (
 	// leastAsked are items that ran since somebody asked for it, leastHeard calls of listeners to rounds.
 	leastAsked = 50
 	leastHeard = 20
+	// leastBound are runs that static sharding decides on, leastOff clocks that were found to be off.
+	leastBound = 100
+	leastOff   = 1
 )
 
 // rules are the bounds of a run on a machine that does other things too.
@@ -32,6 +35,7 @@ var rules = history.Rules{
 	Settle: sessionTimeout + 2*time.Second,
 	Owned:  2500 * time.Millisecond, Led: 2500 * time.Millisecond, Changed: 4 * time.Second,
 	Late: 2 * time.Second, Again: 3 * time.Second, Cancel: 700 * time.Millisecond, Tell: 2 * time.Second,
+	Off: 2500 * time.Millisecond, LeadOff: 70 * time.Second,
 	Round: 6 * time.Second, Listen: listenTime, Kept: 9 * time.Minute,
 }
 
@@ -109,13 +113,13 @@ func drive(ctx context.Context, s settings, out io.Writer) error {
 // wantedOf is what a run must have, to say anything.
 func wantedOf(s settings) wanted {
 	if s.strikes {
-		w := wanted{fires: leastFires / 4, asked: leastAsked, heard: leastHeard}
+		w := wanted{fires: leastFires / 4, asked: leastAsked, heard: leastHeard, bound: leastBound}
 		for _, b := range blows() {
 			w.kinds = append(w.kinds, b.name())
 		}
 		return w
 	}
-	w := wanted{faults: leastFaults, fires: leastFires, asked: leastAsked, heard: leastHeard}
+	w := wanted{faults: leastFaults, fires: leastFires, asked: leastAsked, heard: leastHeard, bound: leastBound, off: leastOff}
 	for _, k := range kinds() {
 		if k.servers <= slices.Max(s.sizes) {
 			w.kinds = append(w.kinds, k.name)
@@ -288,6 +292,7 @@ func (p *part) play() error {
 	if err := p.fleet.ready(ready); err != nil {
 		return fmt.Errorf("chaos: the workers do not come up: %w: %v", err, p.fleet.troubles)
 	}
+	p.spread()
 	over := make(chan struct{})
 	var telling sync.WaitGroup
 	telling.Go(func() { p.progress(over) })
@@ -321,6 +326,15 @@ func (p *part) play() error {
 	}
 	stopping.Wait()
 	return errors.Join(p.ctx.Err(), p.out.Err())
+}
+
+// spread gives the workers that are up what is bound to whoever came first.
+func (p *part) spread() {
+	for _, spec := range jobs {
+		if spec.static {
+			p.configure(spec, func(c *history.Config) { c.Total = spec.totals[1] })
+		}
+	}
 }
 
 // disturb lets the drawn faults come until the time is over, and waits for their ends.
@@ -415,7 +429,7 @@ func (p *part) settled(s *history.Snapshot, schedule *history.Schedule, spec job
 			return false
 		}
 		for _, h := range l.Items {
-			if owned[h.Item] || h.Leaving || !h.Run.IsZero() {
+			if owned[h.Item] || h.Leaving || h.Bound != "" || !h.Run.IsZero() {
 				return false
 			}
 			owned[h.Item] = true

@@ -19,7 +19,7 @@ type drawn struct {
 	gap    time.Duration // before it
 	length time.Duration
 	pick   int           // of a worker, a server, a job, an item, a value
-	amount time.Duration // of a delay, of a skew
+	amount time.Duration // of a delay, of how far a clock is set
 	back   bool
 }
 
@@ -58,9 +58,10 @@ func kinds() []faultKind {
 		{name: "change cron", do: (*part).changeCron},
 		{name: "disable server", disturbs: true, do: (*part).disableServer},
 		{name: "disable item", disturbs: true, do: (*part).disableItem},
-		{name: "skew", disturbs: true, do: (*part).skew},
+		{name: history.SetClock, disturbs: true, do: (*part).setClock},
 		{name: "change in calm", calmly: true, do: (*part).changeCalmly},
 		{name: "kill in calm", calmly: true, do: (*part).killCalmly},
+		{name: history.SetClock + " in calm", disturbs: true, calmly: true, do: (*part).setClockCalmly},
 	}
 }
 
@@ -171,6 +172,23 @@ func (p *part) changeCalmly(d drawn) (string, int) {
 	target, hits := p.changeTotal(d)
 	p.rest(rules.Changed)
 	return target, hits
+}
+
+// setClockCalmly sets a worker's clock further off than a job allows, when nothing else is about.
+func (p *part) setClockCalmly(d drawn) (string, int) {
+	p.rest(calm)
+	s := p.fleet.take(p.leading(timed().name, d.pick)+1, false) // another one: the leader's clock is the one that counts
+	defer p.fleet.release(s, false)
+	p.begin(kindOf(d.kind), s.name)
+	by := 4 * time.Second
+	if d.back {
+		by = -by
+	}
+	s.setAhead(by)
+	p.rest(rules.Off + calm)
+	s.setAhead(0)
+	p.rest(rules.Off)
+	return s.name, 1
 }
 
 // killCalmly kills a worker when nothing else is about, and waits until it is over.
@@ -354,7 +372,7 @@ func (p *part) disable(d drawn, target, node string, off, on []byte) int {
 	return hits
 }
 
-func (p *part) skew(d drawn) (string, int) {
+func (p *part) setClock(d drawn) (string, int) {
 	s := p.fleet.take(d.pick, false)
 	defer p.fleet.release(s, false)
 	p.begin(kindOf(d.kind), s.name)

@@ -21,6 +21,10 @@ type jobSpec struct {
 	totals      []int
 	unmonitored bool
 	failover    bool
+	// static: items stay with their worker.
+	static bool
+	// within is how far a worker's clock may be off the leader's; 0 for any distance.
+	within time.Duration
 	// listened: every worker listens to the job's rounds; again: another one does where the
 	// one that was called first has died.
 	listened, again bool
@@ -34,22 +38,30 @@ type jobSpec struct {
 const restCron = "0 0 0 1 1 ? 2099"
 
 // jobs are all jobs of a run: a fast one, one by cron, one that overruns its period, a
-// fixed delay, and one without a record. Workers listen to the rounds of two of them.
+// fixed delay, one without a record, one with static sharding, and one that bounds how far clocks
+// may differ. Workers listen to the rounds of two of them.
 var jobs = []jobSpec{
 	{name: "fast", crons: []string{"@every 200ms", "@every 300ms"}, totals: []int{40, 28, 55}, longest: 20 * time.Millisecond, failover: true},
 	{name: "cron", crons: []string{"* * * * * ?", "0/2 * * * * ?"}, totals: []int{60, 45}, longest: 200 * time.Millisecond, listened: true, failLate: true},
 	{name: "long", crons: []string{"@every 1s"}, totals: []int{20, 33}, longest: 2 * time.Second, failover: true, listened: true, again: true},
 	{name: "delay", crons: []string{"@delay 300ms"}, totals: []int{12, 9}, longest: 100 * time.Millisecond, failover: true},
 	{name: "loose", crons: []string{"@every 500ms"}, totals: []int{20}, longest: 100 * time.Millisecond, unmonitored: true},
+	{name: "bound", crons: []string{"@every 1s"}, totals: []int{16, 24}, longest: 300 * time.Millisecond, failover: true, static: true},
+	{name: "timed", crons: []string{"@every 500ms"}, totals: []int{10}, longest: 100 * time.Millisecond, failover: true, within: time.Second},
 }
 
 func (s jobSpec) config() history.Config {
-	return history.Config{Cron: s.crons[0], Zone: "UTC", Total: s.totals[0], Unmonitored: s.unmonitored, Failover: s.failover}
+	return history.Config{Cron: s.crons[0], Zone: "UTC", Total: s.totals[0], Unmonitored: s.unmonitored, Failover: s.failover, Static: s.static, Within: s.within}
 }
 
 // listened is a job to whose rounds workers listen.
 func listened() jobSpec {
 	return jobs[slices.IndexFunc(jobs, func(s jobSpec) bool { return s.listened })]
+}
+
+// timed is a job that bounds how far clocks may differ.
+func timed() jobSpec {
+	return jobs[slices.IndexFunc(jobs, func(s jobSpec) bool { return s.within > 0 })]
 }
 
 // length is how long the function of one fire takes: one in eight up to longest, the

@@ -40,7 +40,7 @@ func (t *table) add(o table) {
 	}{
 		{&t.Records, o.Records}, {&t.Runs, o.Runs}, {&t.Fires, o.Fires}, {&t.Ended, o.Ended}, {&t.Failed, o.Failed},
 		{&t.Cut, o.Cut}, {&t.Again, o.Again}, {&t.Untold, o.Untold}, {&t.Due, o.Due}, {&t.Crashes, o.Crashes}, {&t.Losses, o.Losses},
-		{&t.Leaders, o.Leaders}, {&t.Epochs, o.Epochs}, {&t.LostWrites, o.LostWrites},
+		{&t.Leaders, o.Leaders}, {&t.Epochs, o.Epochs}, {&t.LostWrites, o.LostWrites}, {&t.Off, o.Off},
 	} {
 		*n.into += n.more
 	}
@@ -99,6 +99,7 @@ func (t *table) write(out io.Writer) {
 	row("sessions lost", t.Losses)
 	row("leaders", t.Leaders)
 	row("changed totals", t.Epochs)
+	row("clocks found to be off", t.Off)
 	if t.acked > 0 {
 		row("counts of the witness", t.acked)
 		row("acknowledged writes that were lost", t.LostWrites)
@@ -139,10 +140,11 @@ func (t *table) late(percent int) string {
 }
 
 // wanted is the least that a run must have: kinds of faults that hit, faults, item fires, items
-// that ran since they were asked for, calls of listeners to rounds.
+// that ran since they were asked for, calls of listeners to rounds, runs of items that are bound,
+// clocks that were found to be off.
 type wanted struct {
-	kinds                       []string
-	faults, fires, asked, heard int
+	kinds                                   []string
+	faults, fires, asked, heard, bound, off int
 }
 
 // verdict says whether the run was good.
@@ -163,6 +165,8 @@ func (t *table) verdict(least wanted) error {
 		{"faults", faults, least.faults}, {"item fires", t.Fires, least.fires},
 		{"items that ran for a request", t.Asked[string(request.Succeeded)] + t.Asked[string(request.Failed)], least.asked},
 		{"calls of listeners to rounds", t.Judged[history.Rounds], least.heard},
+		{"runs with static sharding", t.Judged[history.Bound], least.bound},
+		{"clocks that were found to be off", t.Off, least.off},
 	} {
 		if x.have < x.least {
 			void = append(void, fmt.Sprintf("%d %s, at least %d are wanted", x.have, x.what, x.least))

@@ -51,6 +51,7 @@ const (
 	LentForGood         Mutation = "what runs again of an item that is bound takes the item along"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
 	BarrierOpen         Mutation = "items start before the listener before their round has returned"
+	ClockIgnored        Mutation = "items begin by a clock that is further off the leader's than is allowed"
 	ClaimUnversioned    Mutation = "a claim of a round is written whatever its version and the term's are"
 )
 
@@ -58,5 +59,5 @@ const (
 var Mutations = []Mutation{
 	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
 	RedoIgnored, RedoMovesCursor, TriesOfOwed, PictureKept, ClaimUnversioned, AskedForgotten, BarrierOpen,
-	BoundIgnored, LentForGood,
+	BoundIgnored, LentForGood, ClockIgnored,
 }

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -47,6 +48,7 @@ func Check(records []Record, rules Rules) Report {
 		c.judgeChanges(j)
 		c.judgeRounds(j)
 		c.judgeBound(j)
+		c.judgeClocks(j)
 	}
 	if c.rules.Most < 0 {
 		c.blame(Coverage, Key{}, c.last, "more than can be judged: Rules.Most")
@@ -66,6 +68,7 @@ type checker struct {
 	jobs      map[string]*job
 	open      map[string]*span // faults that stand
 	faults    []span           // that disturb
+	butClocks []span           // those but for clocks that were set
 	woken     []time.Duration  // when servers that were paused went on
 	last      time.Duration
 
@@ -78,6 +81,7 @@ type process struct {
 	stopping time.Duration
 	pauses   []span
 	set      time.Duration // when its clock was set first; never: it was not
+	clock    []setting     // by time
 }
 
 // awake is when a process has been awake for so long since an instant: while it stands still
@@ -114,6 +118,9 @@ type life struct {
 	owns                  []*Record
 }
 
+// ended is when the life ended but for what broke it.
+func (l *life) ended() time.Duration { return min(l.stopped, l.replaced, l.leaving, l.gone) }
+
 // A job is what the records hold about one.
 type job struct {
 	name        string
@@ -127,6 +134,7 @@ type job struct {
 	calls       []*Record // Called
 	answers     []*Record // Answered
 	late        []*Record // LateRound
+	clocks      []*Record // ClockOff, ClockAgrees
 	lives       []*life
 	fires       map[Key]*fire
 	started     time.Time // the first Started, by the wall clock
@@ -213,6 +221,7 @@ func (c *checker) learn(r *Record) {
 	case ClockSet:
 		p := c.process(r.Of)
 		p.set = min(p.set, r.At)
+		p.clock = append(p.clock, setting{r.At, r.Took})
 	case Paused:
 		p := c.process(r.Of)
 		p.pauses = append(p.pauses, span{r.At, never})
@@ -292,7 +301,8 @@ func (c *checker) learnFault(r *Record) {
 			h.Hit++
 		}
 		if s := c.open[key]; s != nil {
-			c.faults = append(c.faults, span{s.from, r.At})
+			s.to = r.At
+			c.stood(r.Fault, *s)
 			delete(c.open, key)
 		}
 	}
@@ -301,8 +311,16 @@ func (c *checker) learnFault(r *Record) {
 
 // closeFaults takes those that never ended.
 func (c *checker) closeFaults() {
-	for _, s := range c.open {
-		c.faults = append(c.faults, *s)
+	for key, s := range c.open {
+		c.stood(key, *s)
+	}
+}
+
+// stood takes how long a fault stood that disturbs.
+func (c *checker) stood(name string, s span) {
+	c.faults = append(c.faults, s)
+	if !strings.HasPrefix(name, SetClock) {
+		c.butClocks = append(c.butClocks, s)
 	}
 }
 
@@ -325,6 +343,11 @@ func (c *checker) follow(r *Record) {
 		j.answers = append(j.answers, r)
 	case LateRound:
 		j.late = append(j.late, r)
+	case ClockOff, ClockAgrees:
+		j.clocks = append(j.clocks, r)
+		if r.Kind == ClockOff {
+			c.report.Tally.Off++
+		}
 	case Configured:
 		if r.Config != nil {
 			j.config = append(j.config, r)
@@ -352,7 +375,7 @@ func (c *checker) follow(r *Record) {
 			j.started = r.Wall
 		}
 	case Stopped:
-		if r.Err != "" {
+		if r.Err != "" && !c.comesBack(j, r) {
 			c.blame(Failed, Key{Job: j.name}, r.At, "%s has left for good: %s", r.Instance, r.Err)
 		}
 	}
@@ -405,9 +428,16 @@ func nanos(t time.Time) int64 {
 }
 
 // calm reports whether no disturbing fault stood in a stretch, or shortly before it.
-func (c *checker) calm(from, to time.Duration) bool {
-	for _, s := range c.faults {
-		if s.from <= to && later(s.to, c.rules.Settle) >= from {
+func (c *checker) calm(from, to time.Duration) bool { return calm(c.faults, from, to, c.rules.Settle) }
+
+// calmButClocks is calm where clocks that are set count for nothing.
+func (c *checker) calmButClocks(from, to time.Duration) bool {
+	return calm(c.butClocks, from, to, c.rules.Settle)
+}
+
+func calm(faults []span, from, to, settle time.Duration) bool {
+	for _, s := range faults {
+		if s.from <= to && later(s.to, settle) >= from {
 			return false
 		}
 	}
@@ -424,13 +454,14 @@ func later(t, d time.Duration) time.Duration {
 
 // broke is when the life that ran something ended without its doing: its process was
 // killed, its session lost, or its Deadline passed.
-func (c *checker) broke(r *Record) time.Duration {
-	at := c.process(r.Who).crashed
-	if r.Session == "" {
+func (c *checker) broke(r *Record) time.Duration { return c.brokeOf(r.Who, r.Session) }
+
+func (c *checker) brokeOf(process, session string) time.Duration {
+	at := c.process(process).crashed
+	if session == "" {
 		return at
 	}
-	s := c.session(r.Session)
-	return min(at, s.lost)
+	return min(at, c.session(session).lost)
 }
 
 func sorted[V any](m map[string]V) []V {

@@ -93,10 +93,17 @@ const (
 	Requested Kind = "requested"
 	// ClockSet: the wall clock of process Of was set, to run Took ahead of the true one.
 	ClockSet Kind = "clock set"
+	// ClockOff: Who has found its clock further off the leader's than Job allows; ClockAgrees: it
+	// is no more.
+	ClockOff    Kind = "clock off"
+	ClockAgrees Kind = "clock agrees"
 )
 
 // PauseServer is the fault of a server that stands still for a while.
 const PauseServer = "pause server"
+
+// SetClock begins the name of a fault of a wall clock that is set.
+const SetClock = "clock set"
 
 // What an observer of the registry saw.
 const (
@@ -195,6 +202,8 @@ type Config struct {
 	Failover bool `json:"failover,omitempty"`
 	// Static: an item stays with the instances of one name.
 	Static bool `json:"static,omitempty"`
+	// Within is how far a clock may be off the leader's; 0 for any distance.
+	Within time.Duration `json:"within,omitempty"`
 }
 
 // A Schedule is the node inforce/schedule: schedule N holds for fires due after Since,

@@ -72,7 +72,7 @@ func (c *checker) judgeCalls(j *job, calls []*Record) {
 func (c *checker) lifeOver(r *Record) time.Duration {
 	at := c.broke(r)
 	if l := c.lives[r.Instance]; l != nil {
-		at = min(at, l.stopped, l.replaced, l.leaving, l.gone)
+		at = min(at, l.ended())
 	}
 	return at
 }
@@ -241,10 +241,7 @@ func (c *checker) waitedInVain(j *job, n *run) bool {
 // nobody may have been called, or have returned.
 func (c *checker) callerDied(j *job, at time.Duration) bool {
 	return slices.ContainsFunc(j.lives, func(l *life) bool {
-		over := min(l.stopped, l.replaced, l.leaving, l.gone, c.process(l.who).crashed)
-		if l.session != "" {
-			over = min(over, c.session(l.session).lost)
-		}
+		over := min(l.ended(), c.brokeOf(l.who, l.session))
 		return over <= at && later(over, c.rules.Settle) >= at
 	})
 }
@@ -258,10 +255,7 @@ func (c *checker) heldUpUntold(j *job, k Key) bool {
 	from := c.when(k.Due)
 	to := later(from, j.barred(c.rules.Listen)+c.rules.Settle)
 	return held && slices.ContainsFunc(j.lives, func(l *life) bool {
-		if l.session == "" {
-			return false
-		}
-		broke := min(c.process(l.who).crashed, c.session(l.session).lost)
+		broke := c.brokeOf(l.who, l.session)
 		if broke < from || broke > to {
 			return false
 		}

@@ -52,6 +52,9 @@ const (
 	// Bound: with static sharding an item is begun by instances of one name alone, but for what
 	// runs again, until another total is in force.
 	Bound Invariant = "bound"
+	// Clocks: where the configuration bounds how far clocks may differ, nothing is entered by one
+	// that is further off the leader's, from a bound on after it was set, or found to be.
+	Clocks Invariant = "clocks"
 	// Failed: no job ends for good.
 	Failed Invariant = "failed"
 )
@@ -96,6 +99,10 @@ type Rules struct {
 	// Kept is how long runs that were asked for stand after their end: what was asked for, or
 	// entered, longer before the last quiescence is not judged by them. Zero: they stand for ever.
 	Kept time.Duration
+
+	// Off is how long after a clock was set off, or found to be off, a function may be entered by it,
+	// and LeadOff the same of the leader's clock: others see that when they compare theirs again.
+	Off, LeadOff time.Duration
 
 	// Settle is how long after a disturbing fault no bound holds yet.
 	Settle time.Duration
@@ -217,6 +224,8 @@ type Tally struct {
 	// Crashes, Losses, Leaders and Epochs count processes killed, sessions lost, changes
 	// of leader, and totals in force after the first.
 	Crashes, Losses, Leaders, Epochs int
+	// Off counts how often a clock was found to be further off the leader's than is allowed.
+	Off int
 	// LostWrites are writes that the servers lost after they had acknowledged them.
 	LostWrites int
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/workqueue"
+	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
@@ -51,7 +52,7 @@ func (m *Member) maxTimeDiff() time.Duration {
 
 // still reports whether nothing may begin because of this clock. The caller holds mu.
 func (m *Member) still() bool {
-	return m.maxTimeDiff() > 0 && (m.clock.off != "" || m.clock.doubt)
+	return m.maxTimeDiff() > 0 && (m.clock.off != "" || m.clock.doubt) && !failpoint.Mutant(failpoint.ClockIgnored)
 }
 
 // agrees reports whether the member may register, as far as clocks go. Where it is not known

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"syscall"
 )
 
 const (
@@ -60,11 +61,16 @@ func try(port int) (net.PacketConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := lc.Listen(ctx, "tcp4", address(port))
-	if err != nil {
+	// To listen would be no better: whatever this process starts at that moment has the
+	// listener too until it has become another program, and who claimed the port finds it in use.
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", address(port))
+	switch {
+	case err == nil:
+		return nil, errors.Join(fmt.Errorf("port %d: %w", port, syscall.EADDRINUSE), conn.Close(), held.Close())
+	case !errors.Is(err, syscall.ECONNREFUSED):
 		return nil, errors.Join(err, held.Close())
 	}
-	return held, l.Close()
+	return held, nil
 }
 
 // Number is port i.

@@ -1,7 +1,10 @@
 package ports
 
 import (
+	"context"
 	"net"
+	"os"
+	"os/exec"
 	"sync"
 	"testing"
 
@@ -37,6 +40,31 @@ func TestWhatIsClaimedIsNobodyElses(t *testing.T) {
 	second, err = take(1, inTurn(a))
 	require.NoError(t, err)
 	require.NoError(t, second.Close())
+}
+
+// A process that starts has all that its parent has open, until it has become another program.
+func TestAClaimIsFreeWhileProcessesStart(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var starting sync.WaitGroup
+	for range 4 {
+		starting.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.CommandContext(ctx, self, "-test.list=^$").Run() // killed at the end
+			}
+		})
+	}
+	defer starting.Wait()
+	defer stop()
+	for range 300 {
+		c, err := Take(1)
+		require.NoError(t, err)
+		l, err := net.Listen("tcp4", c.Addr(0))
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		require.NoError(t, c.Close())
+	}
 }
 
 func TestAFailedClaimKeepsNothing(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -117,6 +118,11 @@ func (e *Etcd) start(i int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	server, err := e.launch(ctx, i)
+	for errors.Is(err, syscall.EADDRINUSE) && ctx.Err() == nil {
+		// A process that starts just now has the listener of the one before for a moment.
+		time.Sleep(time.Millisecond)
+		server, err = e.launch(ctx, i)
+	}
 	if err != nil {
 		return err
 	}

@@ -165,6 +165,7 @@ func TestWhatIsWrittenFits(t *testing.T) {
 	ended := func(n int) ledger.Item {
 		return ledger.Item{Through: at(n * 7919 % 5), Leaving: n*7907%3 == 1, Last: last(n)}
 	}
+	queued := func(n int) ledger.Item { return ledger.Item{Through: at(n * 7919 % 1500), Last: last(n)} }
 	for name, c := range map[string]struct {
 		total   int
 		assign  assign
@@ -176,6 +177,10 @@ func TestWhatIsWrittenFits(t *testing.T) {
 		"ended, the total changes": {100_000, by(strategy.Sticky{}), false, own(100_000, ended, "a", "b"), 99_999},
 		"mixed, all are wanted elsewhere": {
 			100_000, by(strategy.AvgAllocation{}), false, append(own(100_000, mixed, "a", "b"), on("c", ledger.New(0, 0))), 100_000,
+		},
+		"each waits for one of 1,500 fires, the total changes": {100_000, by(strategy.Sticky{}), false, own(100_000, queued, "a", "b"), 99_999},
+		"each waits for one of 1,500 fires, a third instance comes": {
+			12_000, by(strategy.Sticky{}), false, append(own(12_000, queued, "a", "b"), on("c", ledger.New(0, 0))), 12_000,
 		},
 		"2,000 run, and go elsewhere": {
 			2_000, by(strategy.AvgAllocation{}), true, append(own(2_000, delayed(true), longName), on("b", ledger.New(0, 0))), 2_000,

@@ -92,14 +92,18 @@ func (w *writer) flags() {
 	}
 }
 
-// grow takes into account that a ledger is given an item with a record. A group of items
-// may change from a short bit map to a longer one, once.
+// grow takes into account that a ledger is given an item with a record. A group of items that is
+// there may change from a short bit map to a longer one, once.
 func (w *writer) grow(id string, rec ledger.Item) {
 	more := itemBytes + w.lastBytes(id, rec.Last)
 	rec.Last = ledger.Last{}
 	if g := (group{id, rec}); !w.groups[g] {
 		w.groups[g] = true
-		more += recordBytes + redoBytes(rec.Redo) + askedBytes(rec) + boundBytes(rec) + w.noteBytes(rec.Told) + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
+		if sharing := w.now[id].Sharing(rec); sharing > 0 {
+			more += min(w.now[id].Total/6, itemBytes*sharing)
+		} else {
+			more += recordBytes + redoBytes(rec.Redo) + askedBytes(rec) + boundBytes(rec) + w.noteBytes(rec.Told)
+		}
 	}
 	w.size[id] += more
 	w.bytes += more

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"iter"
 	"math/bits"
@@ -77,15 +78,35 @@ func (s *set) all() iter.Seq[int] {
 	}
 }
 
-// text writes the set as ranges or as a bit map, whichever is shorter.
-func (s *set) text() (ranges, bitmap string) {
+// readable is how long ranges may be though another form is shorter.
+const readable = 64
+
+// text writes the set as ranges, as a bit map or as gaps, whichever is shortest, and says which.
+func (s *set) text() (form, text string) {
 	from := s.first(0) / 8
-	to := len(s.words) * 8
-	limit := base64.RawStdEncoding.EncodedLen(to-from) + 8
+	least := base64.RawStdEncoding.EncodedLen(len(s.words)*8-from) + 8 // of a bit map
+	ranges, whole := s.ranges(least)
+	if whole && len(ranges) <= readable {
+		return "items", ranges
+	}
+	if whole {
+		least = len(ranges)
+	}
+	if gaps, short := s.gaps(least); short {
+		return "gaps", gaps
+	}
+	if whole {
+		return "items", ranges
+	}
+	return "bits", s.bitmap(from)
+}
+
+// ranges are the numbers as FormatRange writes them, unless that takes more than so many bytes.
+func (s *set) ranges(most int) (text string, whole bool) {
 	var b strings.Builder
 	for n := s.first(0); n >= 0; {
-		if b.Len() > limit {
-			return "", s.bitmap(from)
+		if b.Len() > most {
+			return "", false
 		}
 		end := s.gap(n) - 1
 		if b.Len() > 0 {
@@ -98,7 +119,21 @@ func (s *set) text() (ranges, bitmap string) {
 		}
 		n = s.first(end + 1)
 	}
-	return b.String(), ""
+	return b.String(), b.Len() <= most
+}
+
+// gaps are how many numbers lie before each and the one before it, in varints: what is shortest for
+// few numbers among many. They are not written unless they take less than so many bytes.
+func (s *set) gaps(most int) (text string, short bool) {
+	var raw []byte
+	next := 0
+	for n := range s.all() {
+		if raw = binary.AppendUvarint(raw, uint64(n-next)); base64.RawStdEncoding.EncodedLen(len(raw)) >= most { //nolint:gosec // ascending
+			return "", false
+		}
+		next = n + 1
+	}
+	return base64.RawStdEncoding.EncodeToString(raw), true
 }
 
 func (s *set) bitmap(from int) string {
@@ -133,6 +168,27 @@ func parseBitmap(text string, total int) ([]int, error) {
 			}
 			numbers = append(numbers, n)
 		}
+	}
+	return numbers, nil
+}
+
+// parseGaps reads what gaps writes; every number is below total.
+func parseGaps(text string, total int) ([]int, error) {
+	raw, err := base64.RawStdEncoding.DecodeString(text)
+	var numbers []int
+	for next := 0; err == nil && len(raw) > 0; {
+		gap, size := binary.Uvarint(raw)
+		if size <= 0 {
+			return nil, fmt.Errorf("%.40q are no gaps such as AAID", text)
+		}
+		if raw = raw[size:]; gap >= uint64(total) || next+int(gap) >= total { //nolint:gosec // the first says that it fits
+			return nil, fmt.Errorf("%d after %d numbers is not below the total %d", gap, next, total)
+		}
+		next += int(gap) + 1 //nolint:gosec // as above
+		numbers = append(numbers, next-1)
+	}
+	if err != nil || len(numbers) == 0 {
+		return nil, fmt.Errorf("%.40q are no gaps such as AAID", text)
 	}
 	return numbers, nil
 }

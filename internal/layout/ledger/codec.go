@@ -32,10 +32,11 @@ type document struct {
 	Last   []last   `json:"last"`
 }
 
-// numbers are items: ranges such as 0-3,7 or, where that is shorter, a bit map.
+// numbers are items: ranges such as 0-3,7 or, where one of them is shorter, a bit map or gaps.
 type numbers struct {
 	Items string `json:"items"`
 	Bits  string `json:"bits"`
+	Gaps  string `json:"gaps"`
 }
 
 // A group are the items with one record.
@@ -217,12 +218,8 @@ func appendInstant(b []byte, name string, t time.Time) []byte {
 
 // append appends the items, without a comma before them.
 func (s *set) append(b []byte) []byte {
-	text, bitmap := s.text()
-	name := "items"
-	if bitmap != "" {
-		name, text = "bits", bitmap
-	}
-	b = append(append(append(b, '"'), name...), `":"`...)
+	form, text := s.text()
+	b = append(append(append(b, '"'), form...), `":"`...)
 	return append(append(b, text...), '"')
 }
 
@@ -321,19 +318,21 @@ func (l *Ledger) addGroup(g group, names []string) error {
 }
 
 func (g numbers) read(total int) ([]int, error) {
-	if g.Bits != "" {
-		if g.Items != "" {
-			return nil, fmt.Errorf("items and bits: a group has one of them")
-		}
-		numbers, err := parseBitmap(g.Bits, total)
-		if err != nil {
-			return nil, fmt.Errorf("bits: %w", err)
-		}
-		return numbers, nil
+	var form, text string
+	parse := ParseRange
+	switch {
+	case g.Bits != "" && g.Gaps == "" && g.Items == "":
+		form, text, parse = "bits", g.Bits, parseBitmap
+	case g.Gaps != "" && g.Bits == "" && g.Items == "":
+		form, text, parse = "gaps", g.Gaps, parseGaps
+	case g.Bits != "" || g.Gaps != "":
+		return nil, fmt.Errorf("items, bits and gaps: a group has one of them")
+	default:
+		form, text = "items", g.Items
 	}
-	numbers, err := ParseRange(g.Items, total)
+	numbers, err := parse(text, total)
 	if err != nil {
-		return nil, fmt.Errorf("items: %w", err)
+		return nil, fmt.Errorf("%s: %w", form, err)
 	}
 	return numbers, nil
 }

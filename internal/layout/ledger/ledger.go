@@ -236,6 +236,14 @@ func (l *Ledger) depart(n int, it Item) {
 // Len is the number of items.
 func (l *Ledger) Len() int { return len(l.items) }
 
+// Sharing is how many items have a record, last runs aside.
+func (l *Ledger) Sharing(it Item) int {
+	if s := l.groups[it.record()]; s != nil {
+		return s.size
+	}
+	return 0
+}
+
 // Running is the number of items that run.
 func (l *Ledger) Running() int { return l.runs }
 

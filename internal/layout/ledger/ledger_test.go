@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,6 +244,13 @@ var bad = map[string]string{
 	`{"total":3,"groups":[{"bits":"1:AQ"}]}`:                                                                           "bits",
 	`{"total":3,"groups":[{"bits":"0:CA"}]}`:                                                                           "bits",
 	`{"total":3,"groups":[{"items":"0","bits":"0:AQ"}]}`:                                                               "bits",
+	`{"total":3,"groups":[{"gaps":"A"}]}`:                                                                              "gaps",
+	`{"total":3,"groups":[{"gaps":"gA"}]}`:                                                                             "gaps",
+	`{"total":3,"groups":[{"gaps":"Aw"}]}`:                                                                             "gaps",
+	`{"total":3,"groups":[{"gaps":"AAEA"}]}`:                                                                           "gaps",
+	`{"total":3,"groups":[{"gaps":"////////////"}]}`:                                                                   "gaps",
+	`{"total":3,"groups":[{"items":"0","gaps":"AA"}]}`:                                                                 "gaps",
+	`{"total":3,"groups":[{"bits":"0:AQ","gaps":"AA"}]}`:                                                               "gaps",
 	`{"total":3,"groups":[{"items":"0","told":7}]}`:                                                                    "told",
 	`{"total":3,"groups":[{"items":"0","told":[{}]}]}`:                                                                 "told",
 	`{"total":3,"groups":[{"items":"0","told":[{"due":"9999-12-31T23:59:59-01:00","instance":"a"}]}]}`:                 "told",
@@ -392,6 +400,44 @@ func TestScatteredItemsFitAValue(t *testing.T) {
 	require.True(t, l.Equal(got))
 	require.Equal(t, 25_000, got.Running())
 	require.Equal(t, due.Add(8*time.Second), got.Latest())
+}
+
+// A queue of late fires: each item may wait for another one, in no order. Few items among many are
+// written as gaps, which take a byte or two, where their numbers take six.
+func TestAQueueOfLateFiresFitsAValue(t *testing.T) {
+	const fires = 1500
+	l := New(3, 100_000)
+	for n := 0; n < l.Total; n += 2 {
+		l.Set(n, Item{Through: due.Add(time.Duration(n*7919%fires) * time.Second)})
+	}
+	value := l.Encode()
+	require.LessOrEqual(t, len(value), maxValue)
+	require.Contains(t, string(value), `"gaps":"`)
+	got, err := Decode(value)
+	require.NoError(t, err)
+	require.True(t, l.Equal(got))
+}
+
+func TestEachFormOfASetIsRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.IntRange(1, 5000).Draw(t, "total")
+		s, want := &set{}, map[int]bool{}
+		for range rapid.IntRange(1, 300).Draw(t, "runs") {
+			from := rapid.IntRange(0, total-1).Draw(t, "from")
+			for n := from; n < min(total, from+rapid.IntRange(1, 5).Draw(t, "length")); n++ {
+				s.add(n)
+				want[n] = true
+			}
+		}
+		form, text := s.text()
+		numbers, err := map[string]numbers{"items": {Items: text}, "bits": {Bits: text}, "gaps": {Gaps: text}}[form].read(total)
+		require.NoError(t, err)
+		require.Equal(t, slices.Sorted(maps.Keys(want)), numbers)
+		if ranges, _ := s.ranges(1 << 20); len(ranges) > readable {
+			gaps, _ := s.gaps(1 << 20)
+			require.LessOrEqual(t, len(text), min(len(ranges), len(gaps)))
+		}
+	})
 }
 
 // Finding 24: what an item's record costs does not grow with the ledger.

@@ -137,13 +137,20 @@ func numbers(l Ledger) []int {
 
 // configured is the total that the configuration said at an instant; 0: nobody knows.
 func (j *job) configured(at time.Duration) int {
-	total := 0
+	if c := j.configAt(at); c != nil {
+		return c.Total
+	}
+	return 0
+}
+
+// configAt is the configuration of a job at an instant; nil before it has one.
+func (j *job) configAt(at time.Duration) (c *Config) {
 	for _, r := range j.config {
 		if r.At <= at {
-			total = r.Config.Total
+			c = r.Config
 		}
 	}
-	return total
+	return c
 }
 
 // runsAt reports whether a function of the item runs at an instant, or is about to.

@@ -179,6 +179,9 @@ func (c *checker) judgeBarrier(j *job, calls []*Record) {
 		}
 	}
 	for _, n := range j.runs {
+		if now := j.configAt(n.entered.At); now != nil && now.Unmonitored {
+			continue // rounds are no more, and what was begun for one waits no longer
+		}
 		if n.entered.Request == 0 && n.entered.Fence != 0 && !c.waitedInVain(j, n) && !c.callerDied(j, n.entered.At) {
 			c.judgeEntered(n, hearings)
 		}

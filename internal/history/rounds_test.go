@@ -130,6 +130,10 @@ func TestTheRulesOfTheBarrier(t *testing.T) {
 		"nothing is recorded": {barred(func(h []Record) []Record {
 			return change(of(Entered, 3000), func(r *Record) { r.Fence = 0 })(without(h, of(Answered, 3000)))
 		}), false},
+		"monitoring ends meanwhile": {barred(func(h []Record) []Record {
+			off := at(3001, Record{Kind: Configured, Who: "driver", Job: "a", Config: &Config{Cron: everySecond, Total: 2, Unmonitored: true}})
+			return append(without(h, of(Answered, 3000)), off)
+		}), false},
 		"called for a later one": {barred(func(h []Record) []Record {
 			h = without(without(h, of(Called, 2000)), of(Answered, 2000))
 			h = change(of(Called, 3000), func(r *Record) { r.At = at(2000, Record{}).At })(h)

@@ -20,13 +20,8 @@ func nameOf(id string) string {
 
 // isStatic reports whether a job has static sharding at an instant, by its configuration.
 func (j *job) isStatic(at time.Duration) bool {
-	is := false
-	for _, r := range j.config {
-		if r.At <= at {
-			is = r.Config.Static
-		}
-	}
-	return is
+	c := j.configAt(at)
+	return c != nil && c.Static
 }
 
 // away reports whether a ledger of the dead may hold its items at a quiescence: they are bound to

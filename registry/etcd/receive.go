@@ -87,5 +87,4 @@ func (w *watcher) takeEvents(t *target, resp *pb.WatchResponse) {
 		}
 	}
 	t.rev = last
-	w.Announce()
 }

@@ -231,31 +231,14 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 
 // takeState replaces what is known of a target: the difference becomes events.
 func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
-	present := make(map[string]bool, len(kvs))
+	present := make([]registry.Node, 0, len(kvs))
 	for _, kv := range kvs {
-		path, ok := nodePath(kv.Key)
-		if !ok {
-			continue
-		}
-		present[path] = true
-		if last, known := t.Last(path); !known || last.Modified < registry.Revision(kv.ModRevision) {
-			w.Put(&t.Target, w.s.node(path, kv))
+		if path, ok := nodePath(kv.Key); ok {
+			present = append(present, w.s.node(path, kv))
 		}
 	}
-	for n := range t.All() {
-		if !present[n.Path] && n.Exists() {
-			w.Put(&t.Target, registry.Node{Path: n.Path})
-		}
-	}
-	if t.Scope == registry.Self && len(kvs) == 0 && !t.synced {
-		w.Put(&t.Target, registry.Node{Path: t.Path})
-	}
-	if !t.synced {
-		t.synced = true
-		w.Synced(&t.Target)
-	}
+	w.Show(&t.Target, present)
 	t.rev = rev
-	w.Announce()
 }
 
 // resume prepares every target for the next stream: those that have a state go
@@ -267,7 +250,7 @@ func (w *watcher) resume() {
 	w.pinged, w.pingDue = false, false
 	for _, t := range w.Targets {
 		t.id, t.parts = 0, nil
-		if t.synced {
+		if t.rev > 0 {
 			w.unsent = append(w.unsent, t)
 		} else {
 			w.unread = append(w.unread, t)

@@ -30,8 +30,6 @@ type watcher struct {
 	*pending.Consumer[*target]
 
 	session *session
-	ctx     context.Context // ends with the session and with Close
-	cancel  context.CancelFunc
 	unasked []*target
 }
 
@@ -40,11 +38,10 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 		return nil, err
 	}
 	w := &watcher{session: s}
-	w.Consumer = pending.NewConsumer("memory", s, &s.server.mu, pending.Hooks[*target]{
+	w.Consumer = pending.NewConsumer("memory", s.Context(), &s.server.mu, pending.Hooks[*target]{
 		New:   func(t pending.Target) *target { return &target{Target: t, watcher: w} },
 		Start: w.start, Stop: s.server.targets.remove, Ready: w.ready,
 	})
-	w.ctx, w.cancel = context.WithCancel(s.Context())
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
 	s.life.watchers[w] = struct{}{}
@@ -77,14 +74,13 @@ func (w *watcher) comeLate(ctx context.Context) {
 	}
 	link.server.mu.Unlock()
 	if late > 0 {
-		ctx, release := lifetime.Both(ctx, w.ctx)
+		ctx, release := lifetime.Both(ctx, w.Context)
 		defer release()
 		wait.For(ctx, late)
 	}
 }
 
 func (w *watcher) Close() error {
-	w.cancel()
 	w.session.server.mu.Lock()
 	delete(w.session.life.watchers, w)
 	w.session.server.mu.Unlock()
@@ -137,7 +133,6 @@ func (w *watcher) ask(t *target) {
 	t.asked = true
 	w.session.server.targets.add(t)
 	w.Synced(&t.Target)
-	w.Announce()
 }
 
 func (w *watcher) put(t *target, path string) {
@@ -149,7 +144,6 @@ func (t *target) changed(path string) {
 		link.hits++
 	}
 	t.watcher.put(t, path)
-	t.watcher.Announce()
 }
 
 // recheck has the watchers of what is refused now find out.

@@ -3,7 +3,6 @@ package polled
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -67,16 +66,11 @@ func (c *client) heard(step Step) {
 	switch {
 	case c.ear.hears(step.Revision): // wake has done it
 	case step.Unknown:
-		for _, s := range c.sessions.All() {
-			s.wakeAll()
+		for _, w := range c.watchers() {
+			w.recheckAll()
 		}
 	default:
-		touched := targets(slices.Values(step.Paths))
-		for _, s := range c.sessions.All() {
-			for _, w := range s.audience() {
-				w.recheck(touched...)
-			}
-		}
+		recheck(c.watchers(), step.Paths)
 	}
 }
 

@@ -85,7 +85,7 @@ func (c *client) begin(ctx context.Context) (*session, error) {
 	}
 	deadline, lead := c.acknowledged(sent)
 	s.Begin(id, deadline, lead)
-	s.Go(func() { s.keepAlive(s.Context()) })
+	s.Go(s.keepAlive)
 	return s, nil
 }
 
@@ -98,7 +98,7 @@ func (c *client) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
 	if !c.sessions.Add(s) {
 		return nil, c.wrap("open store", registry.ErrClosed)
 	}
-	s.Go(func() { s.lookAround(s.Context()) })
+	s.Go(s.lookAround)
 	return tool.One(c.Name, s), nil
 }
 

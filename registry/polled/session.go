@@ -10,6 +10,7 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/lifetime"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 	"github.com/elasticron/elasticron/registry/latch"
 )
 
@@ -41,19 +42,12 @@ func (c *client) acknowledged(sent time.Time) (deadline time.Time, lead time.Dur
 }
 
 // keepAlive sends heartbeats, and ends the sessions of others that send none.
-func (s *session) keepAlive(ctx context.Context) {
-	timer := time.NewTimer(s.client.Poll)
-	defer timer.Stop()
+func (s *session) keepAlive() {
 	var seen registry.Revision
 	others := sightings{}
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
+	for pause := s.client.Poll; wait.For(s.Context(), pause); {
 		began := time.Now()
-		attempt, cancel := s.client.attempt(ctx)
+		attempt, cancel := s.client.attempt(s.Context())
 		rev, err := s.beat(attempt)
 		if err == nil && !s.client.ear.knows(rev, s.client.Poll) && rev != seen {
 			s.wakeAll() // somebody wrote something
@@ -65,7 +59,7 @@ func (s *session) keepAlive(ctx context.Context) {
 			others = s.expire(attempt, others)
 		}
 		cancel()
-		timer.Reset(time.Until(began.Add(s.pause(err, others))))
+		pause = time.Until(began.Add(s.pause(err, others)))
 	}
 }
 
@@ -83,17 +77,9 @@ func (s *session) pause(err error, others sightings) time.Duration {
 }
 
 // lookAround does for watchers what heartbeats do: what others wrote is seen a poll later.
-func (s *session) lookAround(ctx context.Context) {
-	timer := time.NewTimer(s.client.Poll)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			s.wakeAll()
-			timer.Reset(s.pause(nil, nil))
-		case <-ctx.Done():
-			return
-		}
+func (s *session) lookAround() {
+	for wait.For(s.Context(), s.pause(nil, nil)) {
+		s.wakeAll()
 	}
 }
 

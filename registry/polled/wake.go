@@ -1,13 +1,11 @@
 package polled
 
 import (
-	"iter"
-	"maps"
 	"path"
-	"slices"
 	"sync"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/pending"
 )
 
 // peers are the registries of this process by Config.Data, where that is given.
@@ -38,45 +36,44 @@ func part(c *client) {
 }
 
 // audience returns the watchers of the client and its peers.
-func (c *client) audience() iter.Seq[*watcher] {
-	all := []*client{c}
-	if c.Data != "" {
-		peers.Lock()
-		all = slices.Collect(maps.Keys(peers.of[c.Data]))
-		peers.Unlock()
+func (c *client) audience() (all []*watcher) {
+	if c.Data == "" {
+		return c.watchers()
 	}
-	return func(yield func(*watcher) bool) {
-		for _, c := range all {
-			for _, s := range c.sessions.All() {
-				for _, w := range s.audience() {
-					if !yield(w) {
-						return
-					}
-				}
-			}
-		}
+	peers.Lock()
+	defer peers.Unlock()
+	for peer := range peers.of[c.Data] {
+		all = append(all, peer.watchers()...)
 	}
+	return all
 }
 
-// targets returns what a write of these paths touches.
-func targets(paths iter.Seq[string]) (touched []target) {
-	for p := range paths {
-		touched = append(touched, target{p, registry.Self}, target{path.Dir(p), registry.Children})
+func (c *client) watchers() (all []*watcher) {
+	for _, s := range c.sessions.All() {
+		all = append(all, s.audience()...)
 	}
-	return touched
+	return all
 }
 
 // wake makes those look who follow what a commit wrote. That is only a hint: what
 // they tell comes from reads.
 func (c *client) wake(ops []registry.Op) {
-	touched := targets(func(yield func(string) bool) {
-		for _, op := range ops {
-			if op.Kind != registry.OpCheck && !yield(op.Path) {
-				return
-			}
+	var paths []string
+	for _, op := range ops {
+		if op.Kind != registry.OpCheck {
+			paths = append(paths, op.Path)
 		}
-	})
-	for w := range c.audience() {
-		w.recheck(touched...)
+	}
+	recheck(c.audience(), paths)
+}
+
+// recheck has the watchers of what was written at paths look.
+func recheck(watchers []*watcher, paths []string) {
+	var touched []pending.Key
+	for _, p := range paths {
+		touched = append(touched, pending.Key{Path: p}, pending.Key{Path: path.Dir(p), Scope: registry.Children})
+	}
+	for _, w := range watchers {
+		w.recheck(touched)
 	}
 }

@@ -44,12 +44,11 @@ type nodeWatch struct {
 type target struct {
 	pending.Target
 
-	w      *watcher
-	node   *watchedNode
-	ends   bool   // absence is the last that it needs to hear of
-	need   uint64 // the first read of the node that was begun for it
-	begun  bool   // it is in: changes may be told
-	synced bool
+	w     *watcher
+	node  *watchedNode
+	ends  bool   // absence is the last that it needs to hear of
+	need  uint64 // the first read of the node that was begun for it
+	begun bool   // it is in: changes may be told
 	// Children whose first read is to come, until the target is synced.
 	waiting map[*watchedNode]uint64
 }
@@ -84,26 +83,14 @@ func (p *watchedNode) wantsAbsence() bool {
 	return (len(p.kids) > 0 && p.missing) || slices.ContainsFunc(p.self, func(t *target) bool { return !t.ends })
 }
 
-// isNews reports whether the consumer does not know this state, or a newer one,
-// already.
-func (t *target) isNews(n registry.Node) bool {
-	last, known := t.Last(n.Path)
-	if !n.Exists() {
-		return last.Exists() || (!known && t.Scope == registry.Self)
-	}
-	return !last.Exists() || n.Modified > last.Modified
-}
-
 // tellSelf offers the state that read nr has brought; 0 is an event.
 func (t *target) tellSelf(nr uint64, n registry.Node) {
 	if !t.begun && nr < t.need {
 		return // it may be older than what the session wrote before Add
 	}
-	t.w.put(t, n)
-	if t.begun = true; !t.synced {
-		t.synced = true
-		t.w.sync(t)
-	}
+	t.begun = true
+	t.tell(n)
+	t.w.Synced(&t.Target)
 }
 
 // tellChild offers the state of a child.
@@ -117,7 +104,7 @@ func (t *target) tellChild(nr uint64, p *watchedNode, n registry.Node) {
 		}
 		delete(t.waiting, p)
 	}
-	t.w.put(t, n)
+	t.tell(n)
 	t.syncWhenComplete()
 }
 
@@ -128,8 +115,8 @@ func (t *target) forgo(p *watchedNode) {
 }
 
 func (t *target) syncWhenComplete() {
-	if t.begun && !t.synced && len(t.waiting) == 0 {
-		t.synced, t.waiting = true, nil
-		t.w.sync(t)
+	if t.begun && len(t.waiting) == 0 {
+		t.waiting = nil
+		t.w.Synced(&t.Target)
 	}
 }

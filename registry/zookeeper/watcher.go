@@ -21,7 +21,7 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 		return nil, err
 	}
 	w := &watcher{}
-	w.Consumer = pending.NewConsumer("zookeeper", s, &s.tracker.mu, pending.Hooks[*target]{
+	w.Consumer = pending.NewConsumer("zookeeper", s.Context(), &s.tracker.mu, pending.Hooks[*target]{
 		New:   func(t pending.Target) *target { return &target{Target: t, w: w} },
 		Start: s.tracker.add, Stop: s.tracker.remove,
 	})
@@ -36,18 +36,8 @@ func (w *watcher) AddUntilGone(path string) error {
 	return w.AddAs(path, registry.Self, func(t pending.Target) *target { return &target{Target: t, w: w, ends: true} })
 }
 
-// put queues a state, if it is news.
-func (w *watcher) put(t *target, n registry.Node) {
-	if !t.isNews(n) {
-		return
-	}
+// tell queues a state.
+func (t *target) tell(n registry.Node) {
 	n.Value = bytes.Clone(n.Value) // others get the same answer
-	w.Put(&t.Target, n)
-	w.Announce()
-}
-
-// sync queues the end of the initial state.
-func (w *watcher) sync(t *target) {
-	w.Synced(&t.Target)
-	w.Announce()
+	t.w.Put(&t.Target, n)
 }

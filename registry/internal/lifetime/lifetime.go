@@ -1,6 +1,7 @@
 package lifetime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,12 +124,7 @@ func (l *Lifetime) Err() error { return context.Cause(l.ctx) }
 func (l *Lifetime) Context() context.Context { return l.ctx }
 
 // Alive reports why a call cannot start: the session's end, or that of ctx.
-func (l *Lifetime) Alive(ctx context.Context) error {
-	if err := l.Err(); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
+func (l *Lifetime) Alive(ctx context.Context) error { return cmp.Or(l.Err(), ctx.Err()) }
 
 // AliveFor is Alive for a call that concerns paths, which must be valid; what it is called is
 // for the error.

@@ -127,10 +127,7 @@ func (r *Registry) OpenStore(ctx context.Context) (registry.StoreCloser, error) 
 	if r.sessions.Closed() {
 		return nil, errRegistryClosed
 	}
-	c := &connection{reg: r}
-	return tool.New(tool.Config{
-		Name: "zookeeper", Limits: r.cfg.Limits, Current: c.store, Closed: r.sessions.Closed, Close: c.close,
-	}), nil
+	return tool.New(tool.Config{Name: "zookeeper", Limits: r.cfg.Limits, Open: r.Open, Closed: r.sessions.Closed}), nil
 }
 
 var errRegistryClosed = fmt.Errorf("zookeeper: %w", registry.ErrClosed)

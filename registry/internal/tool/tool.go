@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,13 +16,10 @@ type Config struct {
 	Name string
 	// Limits of a commit.
 	Limits registry.Limits
-	// Current returns what serves the next call. It is called again after an answer of
-	// registry.ErrSessionLost, and may wait until ctx ends.
-	Current func(ctx context.Context) (registry.Store, error)
+	// Open opens a session, for the first call and once the one before is lost.
+	Open func(ctx context.Context) (registry.Session, error)
 	// Closed says whether the registry was closed around the store.
 	Closed func() bool
-	// Close ends what Current returned. It is called once.
-	Close func(ctx context.Context) error
 }
 
 // New returns a StoreCloser.
@@ -30,11 +28,10 @@ func New(cfg Config) registry.StoreCloser { return &store{Config: cfg, done: mak
 // One returns a StoreCloser of a session that nothing but Close can end, that of its
 // registry too.
 func One(name string, s registry.Session) registry.StoreCloser {
-	return New(Config{
-		Name: name, Limits: s.Limits(), Close: s.Close,
-		Current: func(context.Context) (registry.Store, error) { return s, nil },
-		Closed:  func() bool { return s.Err() != nil },
-	})
+	return &store{done: make(chan struct{}), session: s, Config: Config{
+		Name: name, Limits: s.Limits(), Closed: func() bool { return s.Err() != nil },
+		Open: func(context.Context) (registry.Session, error) { return nil, registry.ErrClosed },
+	}}
 }
 
 type store struct {
@@ -43,6 +40,9 @@ type store struct {
 	done    chan struct{}
 	closing sync.Once
 	err     error
+
+	mu      sync.Mutex
+	session registry.Session // nil before the first call
 }
 
 func (s *store) Limits() registry.Limits { return s.Config.Limits }
@@ -50,7 +50,11 @@ func (s *store) Limits() registry.Limits { return s.Config.Limits }
 func (s *store) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		close(s.done)
-		s.err = s.Config.Close(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.session != nil {
+			s.err = s.session.Close(ctx)
+		}
 	})
 	return s.err
 }
@@ -64,6 +68,29 @@ func (s *store) closed() error {
 		}
 	}
 	return fmt.Errorf("%s: store: %w", s.Name, registry.ErrClosed)
+}
+
+// current returns the session that serves the next call.
+func (s *store) current(ctx context.Context) (registry.Store, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := cmp.Or(s.closed(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	if s.session != nil && s.session.Err() != nil { // it is lost
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = s.session.Close(ended)
+		s.session = nil
+	}
+	if s.session == nil {
+		opened, err := s.Open(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: store: %w", s.Name, err)
+		}
+		s.session = opened
+	}
+	return s.session, nil
 }
 
 func (s *store) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
@@ -101,10 +128,7 @@ func (s *store) Watch(ctx context.Context) (registry.Watcher, error) {
 func ask[T any](ctx context.Context, s *store, call func(registry.Store) (T, error)) (T, error) {
 	var none T
 	for {
-		if err := s.closed(); err != nil {
-			return none, err
-		}
-		current, err := s.Current(ctx)
+		current, err := s.current(ctx)
 		if err != nil {
 			return none, s.translate(err)
 		}

@@ -59,8 +59,8 @@ var verdicts = map[error]verdict{
 const proposalDropped = "raft proposal dropped"
 
 func judge(err error) verdict {
-	typed := rpctypes.Error(err)
-	if v, known := verdicts[hashable(typed)]; known {
+	typed, _ := errors.AsType[rpctypes.EtcdError](rpctypes.Error(err)) // an error of another kind may not be hashable
+	if v, known := verdicts[typed]; known {
 		return v
 	}
 	st, _ := status.FromError(err)
@@ -73,14 +73,6 @@ func judge(err error) verdict {
 		return busy
 	}
 	return unreachable
-}
-
-// hashable keeps a map lookup from panicking on an error that cannot be hashed.
-func hashable(err error) error {
-	if typed, ok := errors.AsType[rpctypes.EtcdError](err); ok {
-		return typed
-	}
-	return nil
 }
 
 // fail wraps err once, as what it is in the contract.

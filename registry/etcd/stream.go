@@ -11,9 +11,6 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// event is one change as etcd reports it.
-type event = *mvccpb.Event
-
 // run keeps a stream open until the watcher ends.
 func (w *watcher) run() {
 	defer close(w.ended)
@@ -207,7 +204,7 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 		from, to := t.keys()
 		reads[i] = readOp(&pb.RangeRequest{Key: from, RangeEnd: to})
 	}
-	resp, err := w.s.readTxn(ctx, "watch", reads)
+	resp, err := w.s.readFor(ctx, "watch", reads)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/pending"
 	"github.com/elasticron/elasticron/registry/internal/wait"
@@ -41,8 +43,8 @@ type target struct {
 	id      int64 // of its watch on the present stream
 	rev     int64 // everything up to it has been taken in; 0: nothing has
 	removed bool
-	alone   bool    // read by itself: another of its batch, or it, was denied
-	parts   []event // of a revision that came in fragments
+	alone   bool            // read by itself: another of its batch, or it, was denied
+	parts   []*mvccpb.Event // of a revision that came in fragments
 }
 
 // Watch returns a watcher with no targets; it sends nothing yet.

@@ -6,9 +6,7 @@ import (
 	"path"
 
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/internal/pending"
-	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 var errDenied = fmt.Errorf("memory: %w", registry.ErrDenied)
@@ -59,25 +57,11 @@ func (w *watcher) start(t *target) {
 func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
 	events, err := w.Consumer.Next(ctx)
 	if err == nil {
-		w.comeLate(ctx)
+		w.session.server.mu.Lock()
+		defer w.session.server.mu.Unlock()
+		_ = w.session.link.comeLate(ctx, w.Context.Done()) // they are here now
 	}
 	return events, err
-}
-
-// comeLate holds events back for as long as a fault says.
-func (w *watcher) comeLate(ctx context.Context) {
-	link := w.session.link
-	link.server.mu.Lock()
-	late := link.faults.delay
-	if late > 0 {
-		link.hits++
-	}
-	link.server.mu.Unlock()
-	if late > 0 {
-		ctx, release := lifetime.Both(ctx, w.Context)
-		defer release()
-		wait.For(ctx, late)
-	}
 }
 
 func (w *watcher) Close() error {
@@ -100,7 +84,7 @@ func (w *watcher) detach() {
 // that may have changed because a fault has begun or ended.
 func (w *watcher) ready() (ok bool, changed <-chan struct{}) {
 	link, s := w.session.link, w.session.server
-	if link.refuses() || link.losesAnswers() || len(s.paused) > 0 {
+	if link.refuses() || link.losesAnswers() || *s.paused > 0 {
 		return false, s.changed
 	}
 	if w.session.life.alive && !link.losesRequests() {

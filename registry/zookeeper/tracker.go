@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
 // A tracker knows what the watchers of a session watch. It arms one watch for
@@ -159,7 +158,7 @@ func (tr *tracker) serveOne(nw *nodeWatch) {
 }
 
 // notify takes an event of the link's: it uses up the watches that it is about.
-func (tr *tracker) notify(n link.Notification) {
+func (tr *tracker) notify(n zk.Event) {
 	path, ok := tr.s.tree.path(n.Path)
 	if !ok {
 		return

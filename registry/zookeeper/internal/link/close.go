@@ -159,7 +159,7 @@ func (l *Link) deadEnd() net.Conn {
 		if _, err := server.Write(grantedSession()); err != nil {
 			return
 		}
-		l.toldEnd.Do(func() { close(l.ended) })
+		l.atEnd()
 		for {
 			request, err := readFrame(in)
 			if err != nil || len(request) < 8 {

@@ -55,11 +55,10 @@ type conn struct {
 	spare   []byte
 	writing bool
 	broken  bool
-	pending queue // requests that are not answered
-	pings   queue
+	pending queue  // requests that are not answered
 	beats   uint32 // heartbeats sent so far
 	tick    int    // heartbeats that were due so far
-	heard   int    // the tick of the latest answer
+	heard   int    // the tick of the latest that came
 	wake    chan struct{}
 	over    chan struct{}
 }
@@ -116,7 +115,7 @@ func (c *conn) Write(b []byte) (int, error) {
 // answer, which need not have been one of the client's. c.mu is held.
 func (c *conn) ask(b []byte) {
 	const zxidAt, sessionAt = 4 + 4, 4 + 4 + 8 + 4
-	if len(b) < sessionAt+8 || !c.l.mayAsk(getInt64(b[sessionAt:])) {
+	if len(b) < sessionAt+8 || c.l.Number() != getInt64(b[sessionAt:]) { // a new one only as long as there was none
 		c.failLater(errForeign)
 		return
 	}
@@ -131,9 +130,7 @@ func (c *conn) ask(b []byte) {
 func (c *conn) request(b []byte) {
 	xid, op := getInt32(b[4:]), getInt32(b[8:])
 	s := sent{xid: xid, op: op, at: time.Now(), tick: c.tick}
-	if op == opPing {
-		c.pings.push(s)
-	} else {
+	if op != opPing { // heartbeats ask more than these
 		s.path = c.l.watches.arms(op, b[12:])
 		c.pending.push(s)
 	}
@@ -325,12 +322,12 @@ func (c *conn) take(b []byte) error {
 		return fmt.Errorf("%w: an answer of %d bytes", errMalformed, len(b))
 	}
 	xid, zxid, code := getInt32(b), getInt64(b[4:]), getInt32(b[12:])
+	c.mu.Lock()
+	c.heard = c.tick
+	c.mu.Unlock()
 	switch {
 	case xid == xidEvent:
 		return c.event(b[headerBytes:])
-	case xid == xidPing:
-		_, err := c.answered(&c.pings, xid, 0, 0)
-		return err
 	case xid == xidAuth && code != 0:
 		c.l.giveUp(fmt.Errorf("zookeeper: %w: %s refused the user and password (digest)", registry.ErrDenied, c.server))
 		return errClosed
@@ -347,7 +344,7 @@ func (c *conn) take(b []byte) error {
 
 // takeAnswer looks at the answer to a request.
 func (c *conn) takeAnswer(xid int32, zxid int64, code int32, body []byte) error {
-	s, err := c.answered(&c.pending, xid, zxid, code)
+	s, err := c.answered(xid, zxid, code)
 	if err != nil {
 		return err
 	}
@@ -384,16 +381,15 @@ func (c *conn) event(b []byte) error {
 	kind := zk.EventType(getInt32(b))
 	c.l.watches.used(kind, path)
 	if c.l.cfg.Notify != nil && kind > 0 {
-		c.l.cfg.Notify(Notification{Type: kind, Path: path})
+		c.l.cfg.Notify(zk.Event{Type: kind, Path: path})
 	}
 	return nil
 }
 
 // answered matches an answer with the oldest request: the service keeps the order.
-func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) (sent, error) {
+func (c *conn) answered(xid int32, zxid int64, code int32) (sent, error) {
 	c.mu.Lock()
-	s, ok := q.pop()
-	c.heard = c.tick
+	s, ok := c.pending.pop()
 	c.mu.Unlock()
 	if !ok || s.xid != xid {
 		return sent{}, fmt.Errorf("%w: answer %d to request %d", errMalformed, xid, s.xid)

@@ -10,7 +10,6 @@ import (
 // Operations and reserved request numbers of the protocol (ZooDefs.java,
 // ClientCnxn.java of ZooKeeper).
 const (
-	opCreate    = 1
 	opDelete    = 2
 	opExists    = 3
 	opGetData   = 4
@@ -25,7 +24,6 @@ const (
 	opMulti     = 14
 	opClose     = -11
 	xidEvent    = -1
-	xidPing     = -2
 	xidAuth     = -4
 	xidWatches  = -8
 	xidVersion  = -9 // ours: is this server 3.5 or newer

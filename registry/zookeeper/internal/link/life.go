@@ -1,7 +1,6 @@
 package link
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -85,7 +84,6 @@ func (l *Link) offline(c *conn, reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.servers.failed(c.server, reason)
-	l.broke = fmt.Errorf("%s: %w", c.server, reason)
 	if l.current != c {
 		return
 	}
@@ -146,9 +144,6 @@ func (l *Link) cut(reason error) {
 	}
 }
 
-// leave notes that the service has ended the session.
-func (l *Link) leave() { l.leaving.Do(func() { close(l.left) }) }
-
 // giveUp ends the session, and makes Open fail with err.
 func (l *Link) giveUp(err error) {
 	l.mu.Lock()
@@ -157,14 +152,6 @@ func (l *Link) giveUp(err error) {
 	}
 	l.mu.Unlock()
 	l.Lose(err)
-}
-
-// mayAsk reports whether the client may ask a server for session: a new one only
-// as long as there was none.
-func (l *Link) mayAsk(session int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return session == l.id
 }
 
 // timeout is what was granted, or asked for as long as nothing was.

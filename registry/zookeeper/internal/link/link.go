@@ -30,22 +30,16 @@ type Config struct {
 	TLS *tls.Config
 	// Digest is "user:password", shown at every connection; "" shows nothing.
 	Digest string
-	// Notify is called for every watch event, in the order of the wire, from a
-	// goroutine of the connection. It must not block and must not call the Link.
-	// nil ignores events.
-	Notify func(Notification)
+	// Notify is called for every watch event, which uses up the watches that it is about, in
+	// the order of the wire, from a goroutine of the connection. It must not block and must
+	// not call the Link. nil ignores events.
+	Notify func(zk.Event)
 	// Lookup finds the addresses of a host; nil asks the system.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	// Dial connects to an address; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Log hears of connections made and lost; nil is silent.
 	Log *slog.Logger
-}
-
-// A Notification is one watch event. It uses up the watches that it is about.
-type Notification struct {
-	Type zk.EventType
-	Path string
 }
 
 // errExpired is why a session ended.
@@ -72,18 +66,17 @@ type Link struct {
 	up       chan struct{} // closed while there is a connection with the session on it
 	conn     *conn         // the latest that was dialled
 	current  *conn         // the latest on which the session was confirmed
-	broke    error         // why the latest connection ended
 	probed   bool          // a server has shown that it is new enough
 	fatal    error         // why no session can ever be had: Open fails with it
 
 	zxid    atomic.Int64 // of the newest answer
 	granted atomic.Int64 // the timeout that the service granted; 0: none yet
 
-	ready   chan struct{} // closed once zk and events are set
-	left    chan struct{} // closed once the service has ended the session
-	ended   chan struct{} // closed once the client is at the dead end
-	leaving sync.Once
-	toldEnd sync.Once
+	ready chan struct{} // closed once zk and events are set
+	ended chan struct{} // closed once the client is at the dead end
+	atEnd func()        // closes it, once
+	left  chan struct{} // closed once the service has ended the session
+	leave func()        // closes it, once
 
 	closing  sync.Once
 	closeErr error
@@ -100,6 +93,7 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 		cfg:      cfg, log: cfg.Log, watches: newWatches(), servers: newServers(cfg), up: make(chan struct{}),
 		ready: make(chan struct{}), left: make(chan struct{}), ended: make(chan struct{}),
 	}
+	l.leave, l.atEnd = sync.OnceFunc(func() { close(l.left) }), sync.OnceFunc(func() { close(l.ended) })
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}

@@ -96,10 +96,10 @@ func TestConcurrentRequests(t *testing.T) {
 // A log collects notifications.
 type log struct {
 	mu  sync.Mutex
-	all []link.Notification
+	all []zk.Event
 }
 
-func (n *log) add(e link.Notification) {
+func (n *log) add(e zk.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all = append(n.all, e)

@@ -31,9 +31,6 @@ func (q *queue) pop() (s sent, ok bool) {
 	return s, true
 }
 
-// olderThan reports whether something was sent before a tick and waits still.
-func (q *queue) olderThan(tick int) bool { return len(*q) > 0 && (*q)[0].tick < tick }
-
 // pulse sends heartbeats, and gives a connection up that does not answer. Time is
 // counted in ticks that this process has lived through: one that was stopped for a
 // while finds the answers waiting.
@@ -59,7 +56,7 @@ func (c *conn) beat(limit int) bool {
 	defer c.mu.Unlock()
 	// What was sent since the last tick has not lived through a whole one. A server
 	// that answers, if late, is busy.
-	if oldest := c.tick - limit + 2; c.heard < oldest && (c.pending.olderThan(oldest) || c.pings.olderThan(oldest)) {
+	if oldest := c.tick - limit + 2; c.heard < oldest && len(c.pending) > 0 && c.pending[0].tick < oldest {
 		return false
 	}
 	if c.tick++; c.tick%writeEvery == 0 {

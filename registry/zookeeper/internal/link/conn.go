@@ -28,9 +28,6 @@ const (
 	readBuffer = 64 << 10
 	keepFrame  = 1 << 20 // a larger buffer is not kept
 	maxUnsent  = 4 << 20 // what may wait to be written
-	// atOnce is how much is written by its caller: the system has room for it when
-	// nothing else is under way, so that the caller is not held up.
-	atOnce = 8 << 10
 )
 
 // A conn is what the client takes for its connection. It reads and writes whole
@@ -52,8 +49,6 @@ type conn struct {
 	room    *sync.Cond // unsent has shrunk, or all is over
 	asked   time.Time  // when the session was asked for; zero: not yet
 	unsent  []byte
-	spare   []byte
-	writing bool
 	broken  bool
 	pending queue  // requests that are not answered
 	beats   uint32 // heartbeats sent so far
@@ -123,7 +118,7 @@ func (c *conn) ask(b []byte) {
 	binary.BigEndian.PutUint64(b[zxidAt:], uint64(c.l.zxid.Load())) //nolint:gosec // the wire's form
 	c.asked = time.Now()
 	_ = c.raw.SetReadDeadline(c.asked.Add(c.l.handshakeTime()))
-	c.write(b)
+	c.queue(b)
 }
 
 // request passes one of its requests on. c.mu is held.
@@ -134,68 +129,22 @@ func (c *conn) request(b []byte) {
 		s.path = c.l.watches.arms(op, b[12:])
 		c.pending.push(s)
 	}
-	c.pass(b)
+	c.queue(b)
 	for len(c.unsent) > maxUnsent && !c.broken {
 		c.room.Wait()
 	}
 }
 
-// pass takes one frame of the client's. c.mu is held.
-func (c *conn) pass(b []byte) {
-	c.unsent = append(c.unsent, b...)
-	c.push()
-}
-
-// push writes at once when nothing else is under way, and lets others share the
-// next system call when something is. c.mu is held.
-func (c *conn) push() {
-	if len(c.pending) <= 1 && !c.writing && len(c.unsent) <= atOnce {
-		c.writeUnsent()
-		return
-	}
-	c.wakeFlusher()
-}
-
 // queue leaves b to the flusher. c.mu is held.
 func (c *conn) queue(b []byte) {
 	c.unsent = append(c.unsent, b...)
-	c.wakeFlusher()
+	wait.Wake(c.wake)
 }
 
-// wakeFlusher does so if there is something to write. c.mu is held.
-func (c *conn) wakeFlusher() {
-	if len(c.unsent) > 0 && !c.writing {
-		wait.Wake(c.wake)
-	}
-}
-
-// writeUnsent writes what is queued. c.mu is held, but not while it writes.
-func (c *conn) writeUnsent() {
-	data := c.unsent
-	c.unsent = c.spare[:0]
-	c.write(data)
-	if c.spare = data; cap(data) > keepFrame {
-		c.spare = nil
-	}
-	c.room.Broadcast()
-}
-
-// write makes a system call without the lock. c.mu is held.
-func (c *conn) write(b []byte) {
-	c.writing = true
-	c.mu.Unlock()
-	_ = c.raw.SetWriteDeadline(time.Now().Add(c.l.timeout()))
-	_, err := c.raw.Write(b)
-	if err != nil {
-		c.fail(err)
-	}
-	c.mu.Lock()
-	c.writing = false
-	c.wakeFlusher()
-}
-
-// flush writes what is queued until the connection ends.
+// flush writes what is queued until the connection ends. What comes while it writes shares the
+// next system call.
 func (c *conn) flush() {
+	var data []byte
 	for {
 		select {
 		case <-c.wake:
@@ -204,10 +153,20 @@ func (c *conn) flush() {
 		}
 		runtime.Gosched()
 		c.mu.Lock()
-		for len(c.unsent) > 0 && !c.writing && !c.broken {
-			c.writeUnsent()
-		}
+		data, c.unsent = c.unsent, data[:0]
+		c.room.Broadcast()
 		c.mu.Unlock()
+		if len(data) == 0 {
+			continue
+		}
+		_ = c.raw.SetWriteDeadline(time.Now().Add(c.l.timeout()))
+		if _, err := c.raw.Write(data); err != nil {
+			c.fail(err)
+			return
+		}
+		if cap(data) > keepFrame {
+			data = nil
+		}
 	}
 }
 

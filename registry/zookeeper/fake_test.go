@@ -91,7 +91,7 @@ func (f *fakeLink) Exists(ctx context.Context, path string, watch bool) (stat *z
 	return stat, err
 }
 
-func (f *fakeLink) Children(ctx context.Context, path string, watch bool) (names []string, stat *zk.Stat, err error) {
+func (f *fakeLink) Children(ctx context.Context, path string, watch bool) (names []string, err error) {
 	err = f.read(ctx, "list "+path, watch, func() error {
 		n := f.nodes[path]
 		if n == nil {
@@ -103,11 +103,9 @@ func (f *fakeLink) Children(ctx context.Context, path string, watch bool) (names
 				names = append(names, name)
 			}
 		}
-		copied := n.stat
-		stat = &copied
 		return nil
 	})
-	return names, stat, err
+	return names, err
 }
 
 // read lets time pass before the service sees the request, and after it.

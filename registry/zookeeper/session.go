@@ -17,7 +17,7 @@ import (
 type requests interface {
 	Get(ctx context.Context, path string, watch bool) ([]byte, *zk.Stat, error)
 	Exists(ctx context.Context, path string, watch bool) (*zk.Stat, error)
-	Children(ctx context.Context, path string, watch bool) ([]string, *zk.Stat, error)
+	Children(ctx context.Context, path string, watch bool) ([]string, error)
 	Multi(ctx context.Context, ops ...any) (link.Written, error)
 	MultiAlone(ctx context.Context, ops ...any) (w link.Written, settled <-chan struct{}, err error)
 	Disarm(path string, children bool)

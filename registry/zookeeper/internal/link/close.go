@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -110,39 +111,40 @@ func (l *Link) endAt(ctx context.Context, s *servers, server string) error {
 		return err
 	}
 	in := bufio.NewReader(raw)
-	answer, err := readFrame(in)
+	answer, err := readFrame(in, nil)
 	if err != nil {
 		return err
 	}
-	if a, err := parseConnectAnswer(answer); err != nil || a.session == 0 {
+	if a, err := parseConnectAnswer(answer[4:]); err != nil || a.session == 0 {
 		return err // 0: it has ended already
 	}
 	if _, err := raw.Write(newFrame(xidGoodbye, opClose).frame()); err != nil {
 		return err
 	}
 	for {
-		answer, err := readFrame(in)
+		answer, err := readFrame(in, nil)
 		if err != nil {
 			return err
 		}
-		if len(answer) >= headerBytes && getInt32(answer) == xidGoodbye {
+		if len(answer) >= 4+headerBytes && getInt32(answer[4:]) == xidGoodbye {
 			return nil
 		}
 	}
 }
 
-func readFrame(in *bufio.Reader) ([]byte, error) {
-	head := make([]byte, 4)
-	if _, err := io.ReadFull(in, head); err != nil {
+// readFrame reads one frame, its length in front, into the room that buf has.
+func readFrame(in *bufio.Reader, buf []byte) ([]byte, error) {
+	buf = slices.Grow(buf[:0], 4)[:4]
+	if _, err := io.ReadFull(in, buf); err != nil {
 		return nil, err
 	}
-	n := getInt32(head)
+	n := int(getInt32(buf))
 	if n < 0 || n > maxFrame {
-		return nil, errMalformed
+		return nil, fmt.Errorf("%w: length %d", errMalformed, n)
 	}
-	frame := make([]byte, n)
-	_, err := io.ReadFull(in, frame)
-	return frame, err
+	buf = slices.Grow(buf, n)[:4+n]
+	_, err := io.ReadFull(in, buf[4:])
+	return buf, err
 }
 
 // deadEnd is the last connection of a client whose session has ended. It leads
@@ -153,7 +155,7 @@ func (l *Link) deadEnd() net.Conn {
 	l.work.Go(func() {
 		defer server.Close()
 		in := bufio.NewReader(server)
-		if _, err := readFrame(in); err != nil {
+		if _, err := readFrame(in, nil); err != nil {
 			return
 		}
 		if _, err := server.Write(grantedSession()); err != nil {
@@ -161,11 +163,11 @@ func (l *Link) deadEnd() net.Conn {
 		}
 		l.atEnd()
 		for {
-			request, err := readFrame(in)
-			if err != nil || len(request) < 8 {
+			request, err := readFrame(in, nil)
+			if err != nil || len(request) < 12 {
 				return
 			}
-			if _, err := server.Write(closedReply(getInt32(request), getInt32(request[4:]))); err != nil {
+			if _, err := server.Write(closedReply(getInt32(request[4:]), getInt32(request[8:]))); err != nil {
 				return
 			}
 		}

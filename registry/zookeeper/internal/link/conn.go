@@ -188,24 +188,14 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // next reads one frame and leaves it in rest, unless it is not the client's.
 func (c *conn) next() error {
-	if cap(c.frame) < 4 || cap(c.frame) > keepFrame {
-		c.frame = make([]byte, 4, 4096)
+	if cap(c.frame) > keepFrame {
+		c.frame = nil
 	}
-	c.frame = c.frame[:4]
-	if _, err := io.ReadFull(c.in, c.frame); err != nil {
+	frame, err := readFrame(c.in, c.frame)
+	if err != nil {
 		return c.readError(err)
 	}
-	n := int(getInt32(c.frame))
-	if n < 0 || n > maxFrame {
-		return fmt.Errorf("%w: length %d", errMalformed, n)
-	}
-	if cap(c.frame) < 4+n {
-		c.frame = append(make([]byte, 0, 4+n), c.frame...)
-	}
-	c.frame = c.frame[:4+n]
-	if _, err := io.ReadFull(c.in, c.frame[4:]); err != nil {
-		return c.readError(err)
-	}
+	c.frame = frame
 	if !c.greeted {
 		c.rest = c.frame
 		return c.welcome(c.frame[4:])

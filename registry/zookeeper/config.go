@@ -16,6 +16,8 @@ import (
 
 const defaultPort = "2181"
 
+func init() { settings.Register(urls, Open) }
+
 // defaultLimits leave room for what the wire adds: a server as installed closes
 // a connection on which a request of a mebibyte arrives, and everything that is
 // under way on it fails too.
@@ -84,6 +86,14 @@ func common(c *Config) settings.Common {
 		Username: &c.Username, Password: &c.Password, PasswordFile: &c.PasswordFile,
 		TLS: &c.TLS, CAFile: &c.CAFile, CertFile: &c.CertFile, KeyFile: &c.KeyFile,
 	}
+}
+
+// urls are zookeeper://host:port,host:port/namespace?setting=value.
+var urls = settings.URLs[Config]{
+	Common: common,
+	Own: settings.Table[Config]{
+		"chroot": func(c *Config, v string) error { return settings.Text(&c.Chroot, strings.TrimRight(v, "/")) },
+	},
 }
 
 // complete fills in defaults, reads files, and reports what is wrong in one line.

@@ -33,8 +33,6 @@ type session struct {
 	reads   *share.Queue[[]*pb.RequestOp, *pb.TxnResponse]
 }
 
-var _ registry.Session = (*session)(nil)
-
 func newSession(r *Registry, lease int64, sent time.Time, ttl time.Duration) *session {
 	s := newEndless(r)
 	s.lease = lease

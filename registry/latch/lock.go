@@ -85,8 +85,6 @@ type lock struct {
 	leave     func() *departure // the contender's, once
 }
 
-var _ registry.Lock = (*lock)(nil)
-
 func newLock(c *contender) *lock {
 	l := &lock{contender: c, token: c.token, tainted: c.untidy(), lost: make(chan struct{}), leave: sync.OnceValue(c.leave)}
 	l.lose = sync.OnceFunc(func() { close(l.lost) })

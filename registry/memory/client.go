@@ -26,8 +26,6 @@ type Registry struct {
 	sessions  lifetime.Open[*session]
 }
 
-var _ registry.Registry = (*Registry)(nil)
-
 // Namespace is what Server.Registry or the URL was given.
 func (r *Registry) Namespace() string { return r.namespace }
 

@@ -24,8 +24,6 @@ type session struct {
 	life     *life
 }
 
-var _ registry.Session = (*session)(nil)
-
 func newSession(r *Registry, l *life) *session {
 	return &session{Lifetime: lifetime.New("memory"), registry: r, link: r.link, server: r.server, life: l}
 }

@@ -30,8 +30,6 @@ type client struct {
 	sessions lifetime.Open[*session]
 }
 
-var _ registry.Registry = (*client)(nil)
-
 // New returns a registry on store, which becomes its own: it is closed with the
 // registry, or here when cfg is not valid. New asks the store nothing: an Opener
 // finds out by itself whether the service can be reached.

@@ -26,8 +26,6 @@ type session struct {
 	watchers map[*watcher]struct{}
 }
 
-var _ registry.Session = (*session)(nil)
-
 func newSession(c *client) *session {
 	return &session{Lifetime: lifetime.New(c.Name), client: c, watchers: map[*watcher]struct{}{}}
 }

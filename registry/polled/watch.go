@@ -26,8 +26,6 @@ type watcher struct {
 	stale map[*pending.Target]struct{} // targets that may have changed
 }
 
-var _ registry.Watcher = (*watcher)(nil)
-
 func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 	if err := s.Alive(ctx); err != nil {
 		return nil, err

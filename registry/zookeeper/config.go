@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -73,9 +72,6 @@ type Config struct {
 	// a value. They must fit a request of a million bytes, with 64 bytes and the
 	// length of Chroot more for each operation.
 	Limits registry.Limits
-
-	// Log hears of connections made and lost, at level Debug; nil is silent.
-	Log *slog.Logger
 }
 
 // common is what settings reads, checks and completes.

@@ -34,8 +34,6 @@ type curator struct {
 	unknown []<-chan struct{} // creates whose answer did not come, until they are settled
 }
 
-var _ latch.Form = (*curator)(nil)
-
 const (
 	marker = "latch-"
 	digits = "0000000000" // as many as the service adds

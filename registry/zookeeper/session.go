@@ -25,8 +25,6 @@ type requests interface {
 	Close(ctx context.Context) error
 }
 
-var _ requests = (*link.Link)(nil)
-
 // A session is one link: a session of ZooKeeper, which the link never follows
 // with another.
 type session struct {
@@ -38,8 +36,6 @@ type session struct {
 	number  int64
 	tracker *tracker
 }
-
-var _ registry.Session = (*session)(nil)
 
 // newSession makes a session that lacks its link: the link wants to know first
 // who hears of its events.

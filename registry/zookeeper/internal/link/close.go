@@ -35,7 +35,6 @@ func (l *Link) close(ctx context.Context) error {
 		l.cut(lifetime.ErrClosed)
 	}
 	err := l.farewell(ctx)
-	<-l.ready
 	for range l.events {
 		// The client closes it when its goroutines have ended.
 		continue
@@ -60,7 +59,7 @@ func (l *Link) sayGoodbye(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-l.left:
-	case <-c.over:
+	case <-c.over.Done():
 	case <-timer.C:
 	case <-ctx.Done():
 	}

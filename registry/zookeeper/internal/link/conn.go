@@ -3,6 +3,7 @@ package link
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ const (
 // frames, and adds and takes away some of its own. The client writes from one
 // goroutine and reads from one other.
 type conn struct {
-	raw    net.Conn
+	net.Conn
+
 	l      *Link
 	server string
 
@@ -49,20 +51,20 @@ type conn struct {
 	room    *sync.Cond // unsent has shrunk, or all is over
 	asked   time.Time  // when the session was asked for; zero: not yet
 	unsent  []byte
-	broken  bool
-	pending queue  // requests that are not answered
+	pending []sent // requests that are not answered, in their order
 	beats   uint32 // heartbeats sent so far
 	tick    int    // heartbeats that were due so far
 	heard   int    // the tick of the latest that came
 	wake    chan struct{}
-	over    chan struct{}
+	over    context.Context
+	end     context.CancelFunc
 }
 
 func newConn(l *Link, raw net.Conn, server string) *conn {
 	c := &conn{
-		raw: raw, l: l, server: server, in: bufio.NewReaderSize(raw, readBuffer),
-		wake: make(chan struct{}, 1), over: make(chan struct{}),
+		Conn: raw, l: l, server: server, in: bufio.NewReaderSize(raw, readBuffer), wake: make(chan struct{}, 1),
 	}
+	c.over, c.end = context.WithCancel(context.Background())
 	c.room = sync.NewCond(&c.mu)
 	return c
 }
@@ -70,24 +72,13 @@ func newConn(l *Link, raw net.Conn, server string) *conn {
 // fail ends the connection, once.
 func (c *conn) fail(reason error) {
 	c.mu.Lock()
-	if c.broken {
-		c.mu.Unlock()
-		return
-	}
-	c.broken = true
-	close(c.over)
+	first := c.over.Err() == nil
+	c.end()
 	c.room.Broadcast()
 	c.mu.Unlock()
-	_ = c.raw.Close()
-	c.l.offline(c, reason)
-}
-
-func (c *conn) isOver() bool {
-	select {
-	case <-c.over:
-		return true
-	default:
-		return false
+	if first {
+		_ = c.Conn.Close()
+		c.l.offline(c, reason)
 	}
 }
 
@@ -97,7 +88,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.broken:
+	case c.over.Err() != nil:
 	case c.asked.IsZero():
 		c.ask(b)
 	default:
@@ -111,13 +102,13 @@ func (c *conn) Write(b []byte) (int, error) {
 func (c *conn) ask(b []byte) {
 	const zxidAt, sessionAt = 4 + 4, 4 + 4 + 8 + 4
 	if len(b) < sessionAt+8 || c.l.Number() != getInt64(b[sessionAt:]) { // a new one only as long as there was none
-		c.failLater(errForeign)
+		c.l.work.Go(func() { c.fail(errForeign) }) // which needs c.mu
 		return
 	}
 	b = bytes.Clone(b)
 	binary.BigEndian.PutUint64(b[zxidAt:], uint64(c.l.zxid.Load())) //nolint:gosec // the wire's form
 	c.asked = time.Now()
-	_ = c.raw.SetReadDeadline(c.asked.Add(c.l.handshakeTime()))
+	_ = c.Conn.SetReadDeadline(c.asked.Add(c.l.handshakeTime()))
 	c.queue(b)
 }
 
@@ -127,10 +118,10 @@ func (c *conn) request(b []byte) {
 	s := sent{xid: xid, op: op, at: time.Now(), tick: c.tick}
 	if op != opPing { // heartbeats ask more than these
 		s.path = c.l.watches.arms(op, b[12:])
-		c.pending.push(s)
+		c.pending = append(c.pending, s)
 	}
 	c.queue(b)
-	for len(c.unsent) > maxUnsent && !c.broken {
+	for len(c.unsent) > maxUnsent && c.over.Err() == nil {
 		c.room.Wait()
 	}
 }
@@ -148,7 +139,7 @@ func (c *conn) flush() {
 	for {
 		select {
 		case <-c.wake:
-		case <-c.over:
+		case <-c.over.Done():
 			return
 		}
 		runtime.Gosched()
@@ -159,8 +150,8 @@ func (c *conn) flush() {
 		if len(data) == 0 {
 			continue
 		}
-		_ = c.raw.SetWriteDeadline(time.Now().Add(c.l.timeout()))
-		if _, err := c.raw.Write(data); err != nil {
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.l.timeout()))
+		if _, err := c.Conn.Write(data); err != nil {
 			c.fail(err)
 			return
 		}
@@ -169,9 +160,6 @@ func (c *conn) flush() {
 		}
 	}
 }
-
-// failLater ends the connection from under its own lock.
-func (c *conn) failLater(reason error) { c.l.work.Go(func() { c.fail(reason) }) }
 
 // Read gives the client the next bytes of a frame that is meant for it.
 func (c *conn) Read(p []byte) (int, error) {
@@ -220,7 +208,7 @@ func (c *conn) welcome(b []byte) error {
 	if err != nil || a.session == 0 {
 		return err // 0: the client knows what that means
 	}
-	_ = c.raw.SetReadDeadline(time.Time{})
+	_ = c.Conn.SetReadDeadline(time.Time{})
 	c.greeted = true
 	c.mu.Lock()
 	asked := c.asked
@@ -338,7 +326,11 @@ func (c *conn) event(b []byte) error {
 // answered matches an answer with the oldest request: the service keeps the order.
 func (c *conn) answered(xid int32, zxid int64, code int32) (sent, error) {
 	c.mu.Lock()
-	s, ok := c.pending.pop()
+	var s sent
+	ok := len(c.pending) > 0
+	if ok {
+		s, c.pending = c.pending[0], c.pending[1:]
+	}
 	c.mu.Unlock()
 	if !ok || s.xid != xid {
 		return sent{}, fmt.Errorf("%w: answer %d to request %d", errMalformed, xid, s.xid)

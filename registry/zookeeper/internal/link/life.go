@@ -68,7 +68,7 @@ func (l *Link) online(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.probed = true
-	if l.current == c && l.Err() == nil && !c.isOver() { // else offline has been here, or will be
+	if l.current == c && l.Err() == nil && c.over.Err() == nil { // else offline has been here, or will be
 		select {
 		case <-l.up:
 		default:
@@ -76,7 +76,6 @@ func (l *Link) online(c *conn) {
 		}
 	}
 	l.servers.reached(c.server)
-	l.log.Debug("zookeeper: connected", "server", c.server, "session", l.ID())
 }
 
 // offline closes it: the connection has broken.
@@ -90,7 +89,6 @@ func (l *Link) offline(c *conn, reason error) {
 	select {
 	case <-l.up:
 		l.up = make(chan struct{})
-		l.log.Debug("zookeeper: connection lost", "server", c.server, "session", l.ID(), "reason", reason)
 	default:
 	}
 }

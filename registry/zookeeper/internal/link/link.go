@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -38,8 +37,6 @@ type Config struct {
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	// Dial connects to an address; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Log hears of connections made and lost; nil is silent.
-	Log *slog.Logger
 }
 
 // errExpired is why a session ended.
@@ -50,7 +47,6 @@ type Link struct {
 	*lifetime.Lifetime
 
 	cfg     Config
-	log     *slog.Logger
 	zk      *zk.Conn
 	events  <-chan zk.Event // closed when the client's goroutines have ended
 	servers *servers
@@ -72,7 +68,6 @@ type Link struct {
 	zxid    atomic.Int64 // of the newest answer
 	granted atomic.Int64 // the timeout that the service granted; 0: none yet
 
-	ready chan struct{} // closed once zk and events are set
 	ended chan struct{} // closed once the client is at the dead end
 	atEnd func()        // closes it, once
 	left  chan struct{} // closed once the service has ended the session
@@ -85,18 +80,12 @@ type Link struct {
 // Open asks for a session and waits for it. The error wraps ErrInvalid,
 // ErrDenied, or ErrUnavailable with the reason of each server when ctx ends first.
 func Open(ctx context.Context, cfg Config) (*Link, error) {
-	if len(cfg.Servers) == 0 {
-		return nil, fmt.Errorf("zookeeper: %w: no servers", registry.ErrInvalid)
-	}
 	l := &Link{
 		Lifetime: lifetime.New("zookeeper"),
-		cfg:      cfg, log: cfg.Log, watches: newWatches(), servers: newServers(cfg), up: make(chan struct{}),
-		ready: make(chan struct{}), left: make(chan struct{}), ended: make(chan struct{}),
+		cfg:      cfg, watches: newWatches(), servers: newServers(cfg), up: make(chan struct{}),
+		left: make(chan struct{}), ended: make(chan struct{}),
 	}
 	l.leave, l.atEnd = sync.OnceFunc(func() { close(l.left) }), sync.OnceFunc(func() { close(l.ended) })
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
 	l.writes = share.New(l.sharing())
 	conn, events, err := zk.Connect(cfg.Servers, cfg.SessionTimeout,
 		zk.WithDialer(l.dial), zk.WithHostProvider(l.servers), zk.WithLogger(silence{}), zk.WithLogInfo(false),
@@ -105,7 +94,6 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 		return nil, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
 	}
 	l.zk, l.events = conn, events
-	close(l.ready)
 	l.work.Go(l.outlive)
 	if err := l.awaitSession(ctx); err != nil {
 		_ = l.Close(ctx)
@@ -194,7 +182,6 @@ func (l *Link) reach(server string) (*conn, error) {
 func (l *Link) outlive() {
 	<-l.Done()
 	if reason := l.Err(); !errors.Is(reason, lifetime.ErrClosed) { // its owner says goodbye first
-		l.log.Debug("zookeeper: session lost", "session", l.ID(), "reason", reason)
 		l.cut(reason)
 	}
 	<-l.ended

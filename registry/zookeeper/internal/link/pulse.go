@@ -1,9 +1,6 @@
 package link
 
-import (
-	"net"
-	"time"
-)
+import "time"
 
 // A sent request is one that is not answered.
 type sent struct {
@@ -12,23 +9,6 @@ type sent struct {
 	tick    int
 	path    string // of a read that arms a watch
 	beat    bool   // nobody waits for the answer; else the client does
-}
-
-// A queue is first in, first out.
-type queue []sent
-
-func (q *queue) push(s sent) { *q = append(*q, s) }
-
-func (q *queue) pop() (s sent, ok bool) {
-	switch all := *q; len(all) {
-	case 0:
-		return sent{}, false
-	case 1: // the room is used again
-		s, *q = all[0], all[:0]
-	default:
-		s, *q = all[0], all[1:]
-	}
-	return s, true
 }
 
 // pulse sends heartbeats, and gives a connection up that does not answer. Time is
@@ -41,7 +21,7 @@ func (c *conn) pulse() {
 	for {
 		select {
 		case <-ticker.C:
-		case <-c.over:
+		case <-c.over.Done():
 			return
 		}
 		if !c.beat(limit) {
@@ -82,7 +62,7 @@ func (c *conn) heartbeat(op int32) {
 		f.int32(anyVersion)
 		f.header(opError, 1)
 	}
-	c.pending.push(sent{xid: xid, op: op, at: time.Now(), tick: c.tick, beat: true})
+	c.pending = append(c.pending, sent{xid: xid, op: op, at: time.Now(), tick: c.tick, beat: true})
 	c.queue(f.frame())
 }
 
@@ -114,20 +94,8 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// LocalAddr is net.Conn's.
-func (c *conn) LocalAddr() net.Addr { return c.raw.LocalAddr() }
-
-// RemoteAddr is net.Conn's.
-func (c *conn) RemoteAddr() net.Addr { return c.raw.RemoteAddr() }
-
 // The client's deadlines do not count: the handshake's is set in ask, and pulse
 // gives up what does not answer.
-
-// SetDeadline does nothing.
-func (c *conn) SetDeadline(time.Time) error { return nil }
-
-// SetReadDeadline does nothing.
-func (c *conn) SetReadDeadline(time.Time) error { return nil }
-
-// SetWriteDeadline does nothing.
+func (c *conn) SetDeadline(time.Time) error      { return nil }
+func (c *conn) SetReadDeadline(time.Time) error  { return nil }
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }

@@ -118,7 +118,7 @@ func completeEndpoint(ep string) (string, error) {
 	default:
 		return "", fmt.Errorf("endpoint %q has the scheme %q; write host:port, http://host:port or https://host:port", settings.WithoutLogin(ep), scheme)
 	}
-	host, err := settings.Address{Noun: "endpoint", Given: ep, Host: host}.Complete(defaultPort)
+	host, err := settings.Address("endpoint", ep, host, defaultPort)
 	if err != nil || !found {
 		return host, err
 	}

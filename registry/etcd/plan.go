@@ -47,7 +47,7 @@ type facts struct {
 // are refused.
 const maxExplained = 8
 
-// newPlan makes the plan of ops. explained: a refusal comes with its reason.
+// newPlan makes the plan of ops, whose values it copies. explained: a refusal comes with its reason.
 func newPlan(ops []registry.Op, lease int64, explained bool) *plan {
 	p := &plan{
 		ops: ops, facts: make([]facts, len(ops)), unexplained: !explained,
@@ -65,7 +65,7 @@ func newPlan(ops []registry.Op, lease int64, explained bool) *plan {
 			p.create(i, key, lease)
 		case registry.OpSet:
 			p.compareVersion(key, op.Version)
-			p.put(&pb.PutRequest{Key: key, Value: op.Value, IgnoreLease: true})
+			p.put(&pb.PutRequest{Key: key, Value: bytes.Clone(op.Value), IgnoreLease: true})
 		case registry.OpDelete:
 			p.delete(i, key)
 		}
@@ -111,7 +111,7 @@ func (p *plan) create(i int, key []byte, lease int64) {
 	}
 	p.compares = append(p.compares, versionIs(key, 0))
 	p.made[op.Path], p.madeIn[parent] = op.Kind, true
-	put := &pb.PutRequest{Key: key, Value: op.Value}
+	put := &pb.PutRequest{Key: key, Value: bytes.Clone(op.Value)}
 	if op.Kind == registry.OpCreateEphemeral {
 		put.Lease = lease
 	}

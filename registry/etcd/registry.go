@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,10 +88,7 @@ func dial(ctx context.Context, cfg Config) (*Registry, error) {
 		if client != nil {
 			_ = client.Close()
 		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		return nil, err
+		return nil, cmp.Or(err, ctx.Err())
 	}
 	context.AfterFunc(client.Ctx(), cancel)
 	conn := client.ActiveConnection()

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -103,22 +104,16 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 }
 
 func (l *Link) awaitSession(ctx context.Context) error {
-	select {
-	case <-l.connected():
-		return nil
-	case <-l.Done():
-	case <-ctx.Done():
-	}
+	err := l.await(ctx)
 	l.mu.Lock()
-	fatal := l.fatal
-	l.mu.Unlock()
-	if fatal != nil {
-		return fatal
+	defer l.mu.Unlock()
+	switch {
+	case err == nil || l.fatal != nil:
+		return l.fatal
+	case errors.Is(err, registry.ErrSessionLost):
+		return fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, cmp.Or(ctx.Err(), l.servers.reasons()))
 	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("zookeeper: %w: %w (%w)", registry.ErrUnavailable, err, l.servers.reasons())
-	}
-	return fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, l.servers.reasons())
+	return err
 }
 
 // Number is the session's at the service. Its text is the ID.

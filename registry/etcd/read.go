@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,10 +108,7 @@ func (s *session) explain(err error) error {
 	if errors.Is(err, registry.ErrClosed) {
 		s.Lose(lifetime.ErrClosed)
 	}
-	if lost := s.Err(); lost != nil {
-		return lost
-	}
-	return err
+	return cmp.Or(s.Err(), err)
 }
 
 // nodeOf is the state of a path as read; the zero node but for Path when absent.

@@ -144,10 +144,8 @@ func (l *Link) expire() {
 // dial is the client's dialer. Once the session has ended it leads to a dead end.
 func (l *Link) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	c, err := l.reach(server)
-	select {
-	case <-l.Done():
+	if l.Err() != nil {
 		return l.deadEnd(), nil
-	default:
 	}
 	if err != nil {
 		return nil, err

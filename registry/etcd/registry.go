@@ -144,15 +144,11 @@ func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
 	var sent time.Time
 	var lease *pb.LeaseGrantResponse
 	err := r.retry(ctx, "open session", func(ctx context.Context) (err error) {
-		departure := newDeparture() // the wait for a connection is not part of the session's life
-		lease, err = r.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: r.cfg.leaseSeconds()}, departure.options()...)
-		if err != nil {
-			return err
-		}
-		if sent = *departure.begun.Load(); time.Since(sent) > r.cfg.SessionTimeout/2 {
-			return errSlow
-		}
-		return nil
+		// The wait for a connection is not part of the session's life.
+		tries := new(attempts)
+		lease, err = r.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: r.cfg.leaseSeconds()}, tries.options()...)
+		sent = tries.lastAt()
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -163,10 +159,6 @@ func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
 	}
 	return s, nil
 }
-
-// errSlow: gRPC has sent the request again by itself, long after it was made. The session would
-// be about to end.
-var errSlow = errors.New("the answer took half the session's timeout")
 
 var errRegistryClosed = fmt.Errorf("etcd: %w", registry.ErrClosed)
 

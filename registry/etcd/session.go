@@ -157,7 +157,6 @@ func (s *session) Lock(ctx context.Context, dir string, value []byte) (registry.
 	return latch.Acquire(ctx, alone{s}, dir, value, false, s.Spawn)
 }
 
-// TryLock is Lock without waiting.
 func (s *session) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
 	return latch.Acquire(ctx, alone{s}, dir, value, true, s.Spawn)
 }

@@ -165,11 +165,10 @@ func (ts targets) remove(t *target) {
 // notify tells who watches the changed nodes, in their order.
 func (ts targets) notify(changes []change) {
 	for _, c := range changes {
-		for _, t := range ts[pending.Key{Path: c.node.path, Scope: registry.Self}] {
-			t.changed(c.node.path)
-		}
-		for _, t := range ts[pending.Key{Path: path.Dir(c.node.path), Scope: registry.Children}] {
-			t.changed(c.node.path)
+		for _, key := range []pending.Key{{Path: c.node.path}, {Path: path.Dir(c.node.path), Scope: registry.Children}} {
+			for _, t := range ts[key] {
+				t.changed(c.node.path)
+			}
 		}
 	}
 }

@@ -111,28 +111,20 @@ func (s *session) expire(ctx context.Context, before sightings) sightings {
 	if err != nil {
 		return before
 	}
-	// Later than the counters were read: their owners sent them earlier still.
-	now := sight(rows, before, time.Now())
-	for id, seen := range now {
+	read := time.Now() // later than the counters were read: their owners sent them earlier still
+	now := make(sightings, len(rows))
+	for _, row := range rows {
+		seen := sighting{row, read}
+		if last, known := before[row.ID]; known && last.Beat == row.Beat {
+			seen.since = last.since
+		}
+		now[row.ID] = seen
 		if time.Since(seen.since) > seen.Timeout { // a heartbeat that came meanwhile saves it
-			_ = s.client.store.End(ctx, id, seen.Beat)
+			_ = s.client.store.End(ctx, row.ID, row.Beat)
 			s.wakeAll()
 		}
 	}
 	return now
-}
-
-// sight notes what was seen now. Counters that have not moved keep their time.
-func sight(rows []Session, before sightings, now time.Time) sightings {
-	all := make(sightings, len(rows))
-	for _, row := range rows {
-		seen := sighting{row, now}
-		if last, known := before[row.ID]; known && last.Beat == row.Beat {
-			seen.since = last.since
-		}
-		all[row.ID] = seen
-	}
-	return all
 }
 
 // audience returns the watchers of the session.

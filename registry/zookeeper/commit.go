@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -77,18 +78,13 @@ func (s *session) refusal(ops []registry.Op, results []zk.MultiResponse, err err
 	if link.IsAny(err, sentinels) {
 		return err
 	}
-	for i, op := range ops {
-		if i == len(results) {
-			break
-		}
-		if results[i].Error == nil {
-			continue
-		}
-		if is := s.reason(op, results[i].Error); is != nil {
+	failed := slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })
+	if failed >= 0 && failed < len(ops) {
+		op := ops[failed]
+		if is := s.reason(op, results[failed].Error); is != nil {
 			op.Value = bytes.Clone(op.Value)
-			return &registry.CommitError{Index: i, Op: op, Err: is}
+			return &registry.CommitError{Index: failed, Op: op, Err: is}
 		}
-		break
 	}
 	// The service refused the whole for a reason that is none of an operation's:
 	// a quota, or that it is too busy.

@@ -94,30 +94,24 @@ var urls = settings.URLs[Config]{
 
 // complete fills in defaults, reads files, and reports what is wrong in one line.
 func (c Config) complete() (Config, error) {
-	if err := completeAll(&c); err != nil {
+	if c.Chroot == "/" {
+		c.Chroot = ""
+	}
+	if err := cmp.Or(c.check(), common(&c).Complete()); err != nil {
 		return c, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
 	}
+	c.Limits = settings.FillLimits(c.Limits, defaultLimits)
 	return c, nil
 }
 
-func completeAll(c *Config) error {
+func (c Config) check() error {
 	switch {
 	case len(c.Servers) == 0:
 		return errors.New("no servers; give the client addresses of the ensemble, for example 127.0.0.1:2181")
 	case strings.Contains(c.Username, ":"):
 		return fmt.Errorf("username %q has a colon, which ends a name in ZooKeeper's digests", c.Username)
 	}
-	if err := cmp.Or(c.checkChroot(), settings.Limits(c.Limits)); err != nil {
-		return err
-	}
-	if c.Chroot == "/" {
-		c.Chroot = ""
-	}
-	c.Limits = settings.FillLimits(c.Limits, defaultLimits)
-	if err := c.checkSize(); err != nil {
-		return err
-	}
-	return common(c).Complete()
+	return cmp.Or(c.checkChroot(), settings.Limits(c.Limits), c.checkSize())
 }
 
 func (c Config) checkChroot() error {
@@ -135,6 +129,7 @@ func (c Config) checkChroot() error {
 
 // checkSize makes sure that whatever Limits allow can be sent.
 func (c Config) checkSize() error {
+	c.Limits = settings.FillLimits(c.Limits, defaultLimits)
 	worst := perCommit + c.Limits.MaxBytes + c.Limits.MaxOps*(perOp+len(c.Chroot))
 	if worst < link.MaxRequest {
 		return nil

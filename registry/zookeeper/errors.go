@@ -26,11 +26,10 @@ var sentinels = []error{
 // fail wraps what a server says of a request that is no commit. Other errors of
 // the link come back as they are.
 func fail(what, path string, err error) error {
-	if link.IsAny(err, sentinels) {
-		return err
-	}
 	is := registry.ErrUnavailable
 	switch {
+	case link.IsAny(err, sentinels):
+		return err
 	case errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("zookeeper: %s %s: %w", what, path, registry.ErrNotFound)
 	case denies(err):

@@ -175,9 +175,7 @@ func (l *Link) deadEnd() net.Conn {
 }
 
 func grantedSession() []byte {
-	w := &writer{b: make([]byte, 4, 64)}
-	w.int32(0)
-	w.int32(60_000)
+	w := newFrame(0, 60_000)
 	w.int64(1)
 	w.text(string(make([]byte, 16)))
 	return w.frame()
@@ -185,8 +183,7 @@ func grantedSession() []byte {
 
 func closedReply(xid, op int32) []byte {
 	const connectionLoss = -4
-	w := &writer{b: make([]byte, 4, 32)}
-	w.int32(xid)
+	w := newFrame(xid)
 	w.int64(0)
 	if op == opClose || op == opPing {
 		w.int32(0)

@@ -49,10 +49,12 @@ var errMalformed = errors.New("malformed frame from the server")
 // A writer builds one frame.
 type writer struct{ b []byte }
 
-func newFrame(xid, op int32) *writer {
+// newFrame begins one: with its number and operation, if it is a request.
+func newFrame(head ...int32) *writer {
 	w := &writer{b: make([]byte, 4, 64)}
-	w.int32(xid)
-	w.int32(op)
+	for _, v := range head {
+		w.int32(v)
+	}
 	return w
 }
 
@@ -111,8 +113,7 @@ func parseConnectAnswer(b []byte) (connectAnswer, error) {
 // connectFrame asks a server for a session, for one that exists by its number
 // and password.
 func connectFrame(zxid int64, timeout time.Duration, session int64, password []byte) []byte {
-	w := &writer{b: make([]byte, 4, 64)}
-	w.int32(0)
+	w := newFrame(0)
 	w.int64(zxid)
 	w.int32(int32(timeout / time.Millisecond)) //nolint:gosec // a session timeout fits
 	w.int64(session)

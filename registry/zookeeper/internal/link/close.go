@@ -13,9 +13,6 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/lifetime"
 )
 
-// xidGoodbye is the number of the request that ends the session.
-const xidGoodbye = -12
-
 // Close ends the session at the service: on the connection that it has, else on one
 // of its own, by number and password. It waits for the service no longer than ctx
 // and the session timeout. nil says that the session has ended there. It joins all
@@ -55,12 +52,11 @@ func (l *Link) sayGoodbye(ctx context.Context) {
 		return
 	}
 	c.goodbye()
-	timer := time.NewTimer(l.timeout() / marginPart)
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeout(ctx, l.timeout()/marginPart)
+	defer cancel()
 	select {
 	case <-l.left:
 	case <-c.over.Done():
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 }

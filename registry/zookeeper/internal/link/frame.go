@@ -26,7 +26,8 @@ const (
 	xidEvent    = -1
 	xidAuth     = -4
 	xidWatches  = -8
-	xidVersion  = -9 // ours: is this server 3.5 or newer
+	xidVersion  = -9  // ours: is this server 3.5 or newer
+	xidGoodbye  = -12 // ours: the end of the session
 	errNoNode   = -101
 	errNoAuth   = -102
 	errUnknown  = -6   // unimplemented

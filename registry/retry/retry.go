@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/tool"
 )
 
 // Config says how often and after which pauses. The zero value is ElasticJob's: 3 retries, with
@@ -56,7 +57,11 @@ func Open(ctx context.Context, rawURL string, c Config) (registry.Registry, erro
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	reg, err := again(ctx, c.complete(), nil, func() (registry.Registry, error) { return registry.Open(ctx, rawURL) })
+	var reg registry.Registry
+	err := again(ctx, c.complete(), nil, func() (err error) {
+		reg, err = registry.Open(ctx, rawURL)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -82,20 +87,20 @@ func worth(err error) bool {
 
 // again calls until it succeeds, fails for good, or the retries are used up. When over is closed,
 // the next call is the last: its error says so.
-func again[T any](ctx context.Context, c Config, over <-chan struct{}, call func() (T, error)) (T, error) {
+func again(ctx context.Context, c Config, over <-chan struct{}, call func() error) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval, pauses.Multiplier = c.Base, c.Max, 2
 	for tried := 0; ; tried++ {
-		v, err := call()
+		err := call()
 		if err == nil || tried >= c.Retries || ctx.Err() != nil || !worth(err) {
-			return v, err
+			return err
 		}
 		timer := time.NewTimer(pauses.NextBackOff())
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return v, err
+			return err
 		case <-over:
 			tried = c.Retries
 		}
@@ -112,20 +117,35 @@ type wrapped struct {
 }
 
 func (r *wrapped) Open(ctx context.Context) (registry.Session, error) {
-	s, err := again(ctx, r.config, r.open.Done(), func() (registry.Session, error) { return r.Registry.Open(ctx) })
+	var s registry.Session
+	err := again(ctx, r.config, r.open.Done(), func() (err error) {
+		s, err = r.Registry.Open(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &session{life: life{s}, store: &store{Store: s, config: r.config, over: s.Done()}}, nil
+	return &session{life: life{s}, Store: r.repeating(s, s.Done())}, nil
 }
 
 func (r *wrapped) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
-	s, err := again(ctx, r.config, r.open.Done(), func() (registry.StoreCloser, error) { return r.Registry.OpenStore(ctx) })
+	var s registry.StoreCloser
+	err := again(ctx, r.config, r.open.Done(), func() (err error) {
+		s, err = r.Registry.OpenStore(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	open, end := context.WithCancel(r.open)
-	return &storeCloser{closer: s, end: end, store: &store{Store: s, config: r.config, over: open.Done()}}, nil
+	return &storeCloser{closer: s, end: end, Store: r.repeating(s, open.Done())}, nil
+}
+
+// repeating returns a store that repeats the calls of s, without a pause once over is closed.
+func (r *wrapped) repeating(s registry.Store, over <-chan struct{}) registry.Store {
+	return tool.Each(s.Limits(), func(ctx context.Context, call func(registry.Store) error) error {
+		return again(ctx, r.config, over, func() error { return call(s) })
+	})
 }
 
 func (r *wrapped) Close() error {
@@ -141,49 +161,18 @@ func (r *wrapped) Warnings() []string {
 	return nil
 }
 
-// A store repeats the calls of one. over ends its pauses.
-type store struct {
-	registry.Store
-
-	config Config
-	over   <-chan struct{}
-}
-
-func (s *store) Limits() registry.Limits { return s.Store.Limits() }
-
-func (s *store) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	return again(ctx, s.config, s.over, func() ([]registry.Node, error) { return s.Store.Get(ctx, paths...) })
-}
-
-func (s *store) Children(ctx context.Context, path string) ([]string, error) {
-	return again(ctx, s.config, s.over, func() ([]string, error) { return s.Store.Children(ctx, path) })
-}
-
-func (s *store) Sync(ctx context.Context) error {
-	_, err := again(ctx, s.config, s.over, func() (struct{}, error) { return struct{}{}, s.Store.Sync(ctx) })
-	return err
-}
-
-func (s *store) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
-	return again(ctx, s.config, s.over, func() (registry.Revision, error) { return s.Store.Commit(ctx, ops...) })
-}
-
-func (s *store) Watch(ctx context.Context) (registry.Watcher, error) {
-	return again(ctx, s.config, s.over, func() (registry.Watcher, error) { return s.Store.Watch(ctx) })
-}
-
 // A life is a session, of which a store that stands beside it serves what both have.
 type life struct{ registry.Session }
 
 // A session is a life, and a store that repeats.
 type session struct {
 	life
-	*store
+	registry.Store
 }
 
 // A storeCloser is a store without a life.
 type storeCloser struct {
-	*store
+	registry.Store
 
 	closer registry.StoreCloser
 	end    context.CancelFunc

@@ -23,19 +23,26 @@ type Config struct {
 }
 
 // New returns a StoreCloser.
-func New(cfg Config) registry.StoreCloser { return &store{Config: cfg, done: make(chan struct{})} }
+func New(cfg Config) registry.StoreCloser { return newStore(cfg, nil) }
 
 // One returns a StoreCloser of a session that nothing but Close can end, that of its
 // registry too.
 func One(name string, s registry.Session) registry.StoreCloser {
-	return &store{done: make(chan struct{}), session: s, Config: Config{
+	return newStore(Config{
 		Name: name, Limits: s.Limits(), Closed: func() bool { return s.Err() != nil },
 		Open: func(context.Context) (registry.Session, error) { return nil, registry.ErrClosed },
-	}}
+	}, s)
+}
+
+func newStore(cfg Config, first registry.Session) *store {
+	s := &store{Config: cfg, done: make(chan struct{}), session: first}
+	s.Store = Each(cfg.Limits, s.ask)
+	return s
 }
 
 type store struct {
 	Config
+	registry.Store
 
 	done    chan struct{}
 	closing sync.Once
@@ -93,19 +100,6 @@ func (s *store) current(ctx context.Context) (registry.Store, error) {
 	return s.session, nil
 }
 
-func (s *store) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	return ask(ctx, s, func(from registry.Store) ([]registry.Node, error) { return from.Get(ctx, paths...) })
-}
-
-func (s *store) Children(ctx context.Context, path string) ([]string, error) {
-	return ask(ctx, s, func(from registry.Store) ([]string, error) { return from.Children(ctx, path) })
-}
-
-func (s *store) Sync(ctx context.Context) error {
-	_, err := ask(ctx, s, func(from registry.Store) (struct{}, error) { return struct{}{}, from.Sync(ctx) })
-	return err
-}
-
 func (s *store) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
 	for i, op := range ops {
 		if op.Kind == registry.OpCreateEphemeral {
@@ -113,11 +107,11 @@ func (s *store) Commit(ctx context.Context, ops ...registry.Op) (registry.Revisi
 				s.Name, registry.ErrInvalid, i)
 		}
 	}
-	return ask(ctx, s, func(to registry.Store) (registry.Revision, error) { return to.Commit(ctx, ops...) })
+	return s.Store.Commit(ctx, ops...)
 }
 
 func (s *store) Watch(ctx context.Context) (registry.Watcher, error) {
-	w, err := ask(ctx, s, func(from registry.Store) (registry.Watcher, error) { return from.Watch(ctx) })
+	w, err := s.Store.Watch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -125,17 +119,16 @@ func (s *store) Watch(ctx context.Context) (registry.Watcher, error) {
 }
 
 // ask calls one store after another, as long as it is only lost that they are.
-func ask[T any](ctx context.Context, s *store, call func(registry.Store) (T, error)) (T, error) {
-	var none T
+func (s *store) ask(ctx context.Context, call func(registry.Store) error) error {
 	for {
 		current, err := s.current(ctx)
 		if err != nil {
-			return none, s.translate(err)
+			return s.translate(err)
 		}
-		answer, err := call(current)
+		err = call(current)
 		lost := errors.Is(err, registry.ErrSessionLost) && !errors.Is(err, registry.ErrUncertain)
 		if !lost || s.closed() != nil || ctx.Err() != nil {
-			return answer, s.translate(err)
+			return s.translate(err)
 		}
 	}
 }

@@ -260,10 +260,9 @@ func parentProblem(kvs []*mvccpb.KeyValue) error {
 }
 
 func exists(key []byte) *pb.Compare {
-	return &pb.Compare{
-		Key: key, Target: pb.Compare_VERSION, Result: pb.Compare_GREATER,
-		TargetUnion: &pb.Compare_Version{Version: 0},
-	}
+	there := versionIs(key, 0)
+	there.Result = pb.Compare_GREATER
+	return there
 }
 
 func versionIs(key []byte, v int64) *pb.Compare {

@@ -76,17 +76,12 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 // Sync sends nothing: every read of this adapter is linearizable.
 func (s *session) Sync(ctx context.Context) error { return s.Alive(ctx) }
 
-// readAlone is a read that shares its request with none.
-func (s *session) readAlone(ctx context.Context, reads []*pb.RequestOp) (*pb.TxnResponse, error) {
-	return s.readFor(ctx, "read", reads)
-}
-
-// readFor reads at one revision, linearizably, until ctx or the session ends. It spares the
+// readAlone reads at one revision, linearizably, until ctx or the session ends. It spares the
 // service the transaction for a single read.
-func (s *session) readFor(ctx context.Context, what string, reads []*pb.RequestOp) (resp *pb.TxnResponse, err error) {
+func (s *session) readAlone(ctx context.Context, reads []*pb.RequestOp) (resp *pb.TxnResponse, err error) {
 	ctx, release := s.Bound(ctx)
 	defer release()
-	err = s.reg.retry(ctx, what, func(ctx context.Context) error {
+	err = s.reg.retry(ctx, "read", func(ctx context.Context) error {
 		if len(reads) > 1 {
 			resp, err = s.reg.kv.Txn(ctx, &pb.TxnRequest{Success: reads}, callOptions...)
 			return err

@@ -208,7 +208,7 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 		from, to := t.keys()
 		reads[i] = readOp(&pb.RangeRequest{Key: from, RangeEnd: to})
 	}
-	resp, err := w.s.readFor(ctx, "watch", reads)
+	resp, err := w.s.readAlone(ctx, reads)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

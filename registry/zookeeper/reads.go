@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"time"
 
@@ -138,11 +139,11 @@ func (tr *tracker) takeList(p *watchedNode, nr uint64, a answer) {
 		p.names = make(map[string]*watchedNode, len(a.names))
 	}
 	for _, name := range a.names {
-		path := child(p.path, name)
-		c := p.names[path]
+		at := path.Join(p.path, name)
+		c := p.names[at]
 		if c == nil {
-			c = tr.at(path)
-			c.within, p.names[path] = p, c
+			c = tr.at(at)
+			c.within, p.names[at] = p, c
 			tr.read(&c.data)
 		} else if !c.node.Exists() || c.data.reading {
 			tr.read(&c.data)

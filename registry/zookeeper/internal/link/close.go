@@ -181,10 +181,10 @@ func closedReply(xid, op int32) []byte {
 	const connectionLoss = -4
 	w := newFrame(xid)
 	w.int64(0)
+	code := int32(connectionLoss)
 	if op == opClose || op == opPing {
-		w.int32(0)
-	} else {
-		w.int32(connectionLoss)
+		code = 0
 	}
+	w.int32(code)
 	return w.frame()
 }

@@ -53,7 +53,7 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 		return nil, err
 	}
 	w := &watcher{s: s, ended: make(chan struct{}), feed: make(chan struct{}, 1), byID: map[int64]*target{}}
-	w.Consumer = pending.NewConsumer("etcd", s.Context(), &w.mu, pending.Hooks[*target]{
+	w.Consumer = pending.NewConsumer(s.Context(), "etcd", &w.mu, pending.Hooks[*target]{
 		New:   func(t pending.Target) *target { return &target{Target: t} },
 		Start: w.start, Stop: w.stop,
 	})

@@ -36,7 +36,7 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 		return nil, err
 	}
 	w := &watcher{session: s}
-	w.Consumer = pending.NewConsumer("memory", s.Context(), &s.server.mu, pending.Hooks[*target]{
+	w.Consumer = pending.NewConsumer(s.Context(), "memory", &s.server.mu, pending.Hooks[*target]{
 		New:   func(t pending.Target) *target { return &target{Target: t, watcher: w} },
 		Start: w.start, Stop: s.server.targets.remove, Ready: w.ready,
 	})

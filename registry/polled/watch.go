@@ -31,7 +31,7 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 		return nil, err
 	}
 	w := &watcher{session: s, bell: make(chan struct{}, 1), stale: map[*pending.Target]struct{}{}}
-	w.Consumer = pending.NewConsumer(s.client.Name, s.Context(), &w.mu, pending.Hooks[*pending.Target]{
+	w.Consumer = pending.NewConsumer(s.Context(), s.client.Name, &w.mu, pending.Hooks[*pending.Target]{
 		New:   func(t pending.Target) *pending.Target { return &t },
 		Start: func(t *pending.Target) { w.mark(t) },
 		Stop:  func(t *pending.Target) { delete(w.stale, t) },

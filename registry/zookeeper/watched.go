@@ -136,7 +136,7 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 		return nil, err
 	}
 	w := &watcher{}
-	w.Consumer = pending.NewConsumer("zookeeper", s.Context(), &s.tracker.mu, pending.Hooks[*target]{
+	w.Consumer = pending.NewConsumer(s.Context(), "zookeeper", &s.tracker.mu, pending.Hooks[*target]{
 		New:   func(t pending.Target) *target { return &target{Target: t, w: w} },
 		Start: s.tracker.add, Stop: s.tracker.remove,
 	})

@@ -42,7 +42,7 @@ type Consumer[T watched] struct {
 
 	adapter string
 	life    context.Context // of the session, whose cause is why it ended
-	cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
 	mu      sync.Locker
 	closed  bool
 	refused []error // of targets that the service denies
@@ -50,10 +50,10 @@ type Consumer[T watched] struct {
 
 // NewConsumer returns the consumer's side of a watcher, which ends with life, a session's context.
 // mu guards it, and is held by who calls what is not a method of registry.Watcher.
-func NewConsumer[T watched](adapter string, life context.Context, mu sync.Locker, hooks Hooks[T]) *Consumer[T] {
+func NewConsumer[T watched](life context.Context, adapter string, mu sync.Locker, hooks Hooks[T]) *Consumer[T] {
 	c := &Consumer[T]{Hooks: hooks, Targets: map[Key]T{}, adapter: adapter, life: life, mu: mu}
 	c.wake = make(chan struct{}, 1)
-	c.Context, c.cancel = context.WithCancel(life)
+	c.Context, c.cancel = context.WithCancelCause(life)
 	return c
 }
 
@@ -159,7 +159,7 @@ func (c *Consumer[T]) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	c.cancel()
+	c.cancel(registry.ErrClosed)
 	for _, t := range c.Targets {
 		c.Stop(t)
 	}

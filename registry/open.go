@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -43,13 +44,9 @@ func Open(ctx context.Context, rawURL string) (Registry, error) {
 	}
 	schemes.RLock()
 	open, known := schemes.openers[u.Scheme]
-	names := make([]string, 0, len(schemes.openers))
-	for name := range schemes.openers {
-		names = append(names, name)
-	}
+	names := slices.Sorted(maps.Keys(schemes.openers))
 	schemes.RUnlock()
 	if !known {
-		slices.Sort(names)
 		return nil, fmt.Errorf("registry: unknown scheme %q (forgotten import?); registered: [%s]", u.Scheme, strings.Join(names, " "))
 	}
 	return open(ctx, u)

@@ -3,7 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
-	"strings"
+	pathpkg "path"
 )
 
 // EnsurePath makes the persistent node path and the parents it lacks, all with
@@ -37,16 +37,10 @@ func EnsurePath(ctx context.Context, s Store, path string) error {
 
 // lineage returns the paths from the top to path itself, without the root.
 func lineage(path string) []string {
-	var paths []string
-	for i := 1; i < len(path); i++ {
-		if path[i] == '/' {
-			paths = append(paths, path[:i])
-		}
+	if path == "/" {
+		return nil
 	}
-	if path != "/" {
-		paths = append(paths, path)
-	}
-	return paths
+	return append(lineage(pathpkg.Dir(path)), path)
 }
 
 // DeleteTree removes path and everything below it, deepest first, in commits
@@ -95,7 +89,7 @@ func descendants(ctx context.Context, s Store, path string) ([]string, error) {
 	}
 	var paths []string
 	for _, name := range names {
-		below, err := descendants(ctx, s, strings.TrimSuffix(path, "/")+"/"+name)
+		below, err := descendants(ctx, s, pathpkg.Join(path, name))
 		if err != nil {
 			return nil, err
 		}

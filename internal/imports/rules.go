@@ -16,7 +16,7 @@ var Rules = []Rule{
 	{Packages: "registry/polled", May: adapter()},
 	{Packages: "registry/polled/polledtest", May: []string{"registry", "registry/polled", "registry/conformance"}},
 	{Packages: "registry/polled/polledtest/ram", May: []string{"registry", "registry/polled"}},
-	{Packages: "registry/retry", May: []string{"registry", "github.com/cenkalti/backoff/v5"}, Never: services()},
+	{Packages: "registry/retry", May: []string{"registry", "registry/internal/tool", "github.com/cenkalti/backoff/v5"}, Never: services()},
 	{Packages: "registry/internal/...", May: adapter("github.com/go-zookeeper/zk")},
 
 	{Packages: "registry/memory", May: adapter()},

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,11 +114,5 @@ func (s *session) send(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse
 
 // uncertain says that a write left and no answer came, and what ended the wait.
 func (s *session) uncertain(ctx context.Context, err error) error {
-	switch lost := s.Err(); {
-	case lost != nil:
-		err = lost
-	case ctx.Err() != nil:
-		err = ctx.Err()
-	}
-	return fail("commit", registry.ErrUncertain, err)
+	return fail("commit", registry.ErrUncertain, cmp.Or(s.Err(), ctx.Err(), err))
 }

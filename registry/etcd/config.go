@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 )
 
 const defaultPort = "2379"
+
+func init() { settings.Register(urls, Open) }
 
 // Config says how to reach an etcd cluster and how its sessions live. The zero
 // value lacks Endpoints and Namespace, which have no default.
@@ -71,23 +74,38 @@ func common(c *Config) settings.Common {
 	}
 }
 
+// urls are etcd://host:port,host:port/namespace?setting=value.
+var urls = settings.URLs[Config]{
+	Common: common,
+	Own: settings.Table[Config]{
+		"max-ops":   func(c *Config, v string) error { return settings.Count(&c.Limits.MaxOps, v) },
+		"max-bytes": setMaxBytes,
+	},
+}
+
+// setMaxBytes lets a value have half of them.
+func setMaxBytes(c *Config, v string) error {
+	if err := settings.Count(&c.Limits.MaxBytes, v); err != nil {
+		return err
+	}
+	c.Limits.MaxValue = min(c.Limits.MaxBytes, max(registry.PortableLimits().MaxValue, c.Limits.MaxBytes/2))
+	return nil
+}
+
 // complete fills in defaults and reports what is wrong, in one line each.
 func (c Config) complete() (Config, error) {
-	if err := completeAll(&c); err != nil {
+	if err := cmp.Or(c.check(), common(&c).Complete()); err != nil {
 		return c, fmt.Errorf("etcd: %w: %w", registry.ErrInvalid, err)
 	}
+	c.Limits = settings.FillLimits(c.Limits, registry.PortableLimits())
 	return c, nil
 }
 
-func completeAll(c *Config) error {
+func (c Config) check() error {
 	if len(c.Endpoints) == 0 {
 		return errors.New("no endpoints; give the client addresses of the cluster, for example 127.0.0.1:2379")
 	}
-	if err := settings.Limits(c.Limits); err != nil {
-		return err
-	}
-	c.Limits = settings.FillLimits(c.Limits, registry.PortableLimits())
-	return common(c).Complete()
+	return settings.Limits(c.Limits)
 }
 
 func completeEndpoint(ep string) (string, error) {
@@ -100,7 +118,7 @@ func completeEndpoint(ep string) (string, error) {
 	default:
 		return "", fmt.Errorf("endpoint %q has the scheme %q; write host:port, http://host:port or https://host:port", settings.WithoutLogin(ep), scheme)
 	}
-	host, err := settings.Address{Noun: "endpoint", Given: ep, Host: host}.Complete(defaultPort)
+	host, err := settings.Address("endpoint", ep, host, defaultPort)
 	if err != nil || !found {
 		return host, err
 	}

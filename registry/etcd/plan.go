@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -22,7 +23,7 @@ type plan struct {
 	compares    []*pb.Compare
 	writes      []*pb.RequestOp
 	reads       []*pb.RequestOp
-	facts       []facts // of each op, as indexes into reads
+	facts       []facts // of each op
 	impossible  bool    // cannot be applied whatever the state; only the reason is open
 	onlyReason  error   // the only reason for which it can be refused; nil: the reads tell
 	unexplained bool    // there are no reads: a refusal says nothing
@@ -34,15 +35,19 @@ type plan struct {
 	goneFrom map[string][]string // parent to the keys of its deleted children
 }
 
-// facts locates what decides one op. -1: nothing to read.
-type facts struct{ node, parent, children int }
+// facts says what decides one op.
+type facts struct {
+	node, parent, children int   // indexes of reads; -1: nothing to read
+	gone                   int   // of its children: those that earlier operations delete
+	never                  error // why it cannot be applied, whatever the state
+}
 
 // maxExplained is how many operations a commit may have whose refusal comes with its
 // reason. The reads are a third of a request, which larger commits send only once they
 // are refused.
 const maxExplained = 8
 
-// newPlan makes the plan of ops. explained: a refusal comes with its reason.
+// newPlan makes the plan of ops, whose values it copies. explained: a refusal comes with its reason.
 func newPlan(ops []registry.Op, lease int64, explained bool) *plan {
 	p := &plan{
 		ops: ops, facts: make([]facts, len(ops)), unexplained: !explained,
@@ -60,7 +65,7 @@ func newPlan(ops []registry.Op, lease int64, explained bool) *plan {
 			p.create(i, key, lease)
 		case registry.OpSet:
 			p.compareVersion(key, op.Version)
-			p.put(&pb.PutRequest{Key: key, Value: op.Value, IgnoreLease: true})
+			p.put(&pb.PutRequest{Key: key, Value: bytes.Clone(op.Value), IgnoreLease: true})
 		case registry.OpDelete:
 			p.delete(i, key)
 		}
@@ -96,16 +101,17 @@ func (p *plan) create(i int, key []byte, lease int64) {
 	kind, made := p.made[parent]
 	switch {
 	case parent == "/":
+	case made && kind == registry.OpCreateEphemeral:
+		p.refuse(i, registry.ErrEphemeralParent)
 	case made:
-		p.impossible = p.impossible || kind == registry.OpCreateEphemeral
 	case p.gone[parent]:
-		p.impossible = true
+		p.refuse(i, registry.ErrNoParent)
 	default:
 		p.facts[i].parent = p.compareParent(parent)
 	}
 	p.compares = append(p.compares, versionIs(key, 0))
 	p.made[op.Path], p.madeIn[parent] = op.Kind, true
-	put := &pb.PutRequest{Key: key, Value: op.Value}
+	put := &pb.PutRequest{Key: key, Value: bytes.Clone(op.Value)}
 	if op.Kind == registry.OpCreateEphemeral {
 		put.Lease = lease
 	}
@@ -116,8 +122,10 @@ func (p *plan) delete(i int, key []byte) {
 	op := p.ops[i]
 	p.compareVersion(key, op.Version)
 	p.compareEmpty(op.Path)
-	p.facts[i].children = p.readChildren(op.Path)
-	p.impossible = p.impossible || p.madeIn[op.Path]
+	p.facts[i].children, p.facts[i].gone = p.readChildren(op.Path), len(p.goneFrom[op.Path])
+	if p.madeIn[op.Path] {
+		p.refuse(i, registry.ErrNotEmpty)
+	}
 	p.gone[op.Path] = true
 	parent := parentOf(op.Path)
 	p.goneFrom[parent] = append(p.goneFrom[parent], string(key))
@@ -125,6 +133,9 @@ func (p *plan) delete(i int, key []byte) {
 		RequestDeleteRange: &pb.DeleteRangeRequest{Key: key},
 	}})
 }
+
+// refuse says that operation i cannot be applied.
+func (p *plan) refuse(i int, why error) { p.impossible, p.facts[i].never = true, why }
 
 func (p *plan) put(r *pb.PutRequest) {
 	p.writes = append(p.writes, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: r}})
@@ -199,36 +210,22 @@ func (p *plan) failure(answers []*pb.ResponseOp) *registry.CommitError {
 		return commitError(0, p.ops[0], p.onlyReason)
 	}
 	kvs := func(i int) []*mvccpb.KeyValue { return answers[i].GetResponseRange().GetKvs() }
-	made, gone, madeIn := map[string]registry.OpKind{}, map[string]bool{}, map[string]bool{}
-	deleted := map[string]bool{}
 	for i, op := range p.ops {
 		var err error
 		switch f := p.facts[i]; op.Kind {
 		case registry.OpCheck, registry.OpSet:
 			err = versionProblem(kvs(f.node), op.Version)
 		case registry.OpCreate, registry.OpCreateEphemeral:
-			parent := parentOf(op.Path)
-			switch kind, here := made[parent]; {
-			case here && kind == registry.OpCreateEphemeral:
-				err = registry.ErrEphemeralParent
-			case gone[parent]:
-				err = registry.ErrNoParent
-			case f.parent >= 0:
+			if err = f.never; err == nil && f.parent >= 0 {
 				err = parentProblem(kvs(f.parent))
 			}
 			if err == nil && len(kvs(f.node)) > 0 {
 				err = registry.ErrExists
 			}
-			made[op.Path], madeIn[parent] = op.Kind, true
 		case registry.OpDelete:
-			if err = versionProblem(kvs(f.node), op.Version); err == nil {
-				others := slices.ContainsFunc(kvs(f.children), func(kv *mvccpb.KeyValue) bool { return !deleted[string(kv.Key)] })
-				if others || madeIn[op.Path] {
-					err = registry.ErrNotEmpty
-				}
+			if err = cmp.Or(versionProblem(kvs(f.node), op.Version), f.never); err == nil && len(kvs(f.children)) > f.gone {
+				err = registry.ErrNotEmpty // those that are gone by now are there: no operation before has failed
 			}
-			gone[op.Path] = true
-			deleted[nodeKey(op.Path)] = true
 		}
 		if err != nil {
 			return commitError(i, op, err)
@@ -263,10 +260,9 @@ func parentProblem(kvs []*mvccpb.KeyValue) error {
 }
 
 func exists(key []byte) *pb.Compare {
-	return &pb.Compare{
-		Key: key, Target: pb.Compare_VERSION, Result: pb.Compare_GREATER,
-		TargetUnion: &pb.Compare_Version{Version: 0},
-	}
+	there := versionIs(key, 0)
+	there.Result = pb.Compare_GREATER
+	return there
 }
 
 func versionIs(key []byte, v int64) *pb.Compare {

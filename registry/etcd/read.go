@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (s *session) getBatch(ctx context.Context, paths []string) ([]registry.Node
 	for i, path := range paths {
 		reads[i] = readOp(&pb.RangeRequest{Key: []byte(nodeKey(path))})
 	}
-	resp, err := s.read(ctx, reads)
+	resp, err := s.reads.Do(ctx, reads)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 		return nil, err
 	}
 	from, to := childRange(path)
-	resp, err := s.read(ctx, []*pb.RequestOp{
+	resp, err := s.reads.Do(ctx, []*pb.RequestOp{
 		readOp(&pb.RangeRequest{Key: []byte(nodeKey(path)), KeysOnly: true}),
 		readOp(&pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true}),
 	})
@@ -75,38 +76,20 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 // Sync sends nothing: every read of this adapter is linearizable.
 func (s *session) Sync(ctx context.Context) error { return s.Alive(ctx) }
 
-// read reads at one revision, linearizably, in a request that others may share.
-func (s *session) read(ctx context.Context, reads []*pb.RequestOp) (*pb.TxnResponse, error) {
-	return s.reads.Do(ctx, reads)
-}
-
-// readAlone spares the service the transaction for a single read.
-func (s *session) readAlone(ctx context.Context, reads []*pb.RequestOp) (*pb.TxnResponse, error) {
-	if len(reads) > 1 {
-		return s.readTxn(ctx, "read", reads)
-	}
+// readAlone reads at one revision, linearizably, until ctx or the session ends. It spares the
+// service the transaction for a single read.
+func (s *session) readAlone(ctx context.Context, reads []*pb.RequestOp) (resp *pb.TxnResponse, err error) {
 	ctx, release := s.Bound(ctx)
 	defer release()
-	var resp *pb.RangeResponse
-	err := s.reg.retry(ctx, "read", func(ctx context.Context) (err error) {
-		resp, err = s.reg.kv.Range(ctx, reads[0].GetRequestRange(), callOptions...)
-		return err
-	})
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	return &pb.TxnResponse{Header: resp.Header, Responses: []*pb.ResponseOp{
-		{Response: &pb.ResponseOp_ResponseRange{ResponseRange: resp}},
-	}}, nil
-}
-
-// readTxn reads at one revision, linearizably, until ctx or the session ends.
-func (s *session) readTxn(ctx context.Context, what string, reads []*pb.RequestOp) (*pb.TxnResponse, error) {
-	ctx, release := s.Bound(ctx)
-	defer release()
-	var resp *pb.TxnResponse
-	err := s.reg.retry(ctx, what, func(ctx context.Context) (err error) {
-		resp, err = s.reg.kv.Txn(ctx, &pb.TxnRequest{Success: reads}, callOptions...)
+	err = s.reg.retry(ctx, "read", func(ctx context.Context) error {
+		if len(reads) > 1 {
+			resp, err = s.reg.kv.Txn(ctx, &pb.TxnRequest{Success: reads}, callOptions...)
+			return err
+		}
+		one, err := s.reg.kv.Range(ctx, reads[0].GetRequestRange(), callOptions...)
+		resp = &pb.TxnResponse{Header: one.GetHeader(), Responses: []*pb.ResponseOp{
+			{Response: &pb.ResponseOp_ResponseRange{ResponseRange: one}},
+		}}
 		return err
 	})
 	return resp, s.explain(err)
@@ -120,10 +103,7 @@ func (s *session) explain(err error) error {
 	if errors.Is(err, registry.ErrClosed) {
 		s.Lose(lifetime.ErrClosed)
 	}
-	if lost := s.Err(); lost != nil {
-		return lost
-	}
-	return err
+	return cmp.Or(s.Err(), err)
 }
 
 // nodeOf is the state of a path as read; the zero node but for Path when absent.

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,8 +52,6 @@ type Registry struct {
 	sessions lifetime.Open[*session]
 }
 
-var _ registry.Registry = (*Registry)(nil)
-
 // Open connects to the cluster and reads once, so that a wrong address or a
 // wrong password shows here. It waits no longer than cfg.DialTimeout and ctx.
 // The error wraps ErrInvalid for a bad cfg, ErrDenied for a bad login, and
@@ -89,10 +88,7 @@ func dial(ctx context.Context, cfg Config) (*Registry, error) {
 		if client != nil {
 			_ = client.Close()
 		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		return nil, err
+		return nil, cmp.Or(err, ctx.Err())
 	}
 	context.AfterFunc(client.Ctx(), cancel)
 	conn := client.ActiveConnection()

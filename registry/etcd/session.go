@@ -15,6 +15,7 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/internal/share"
 	"github.com/elasticron/elasticron/registry/internal/wait"
+	"github.com/elasticron/elasticron/registry/latch"
 )
 
 // errExpired is why a session ended.
@@ -31,8 +32,6 @@ type session struct {
 	commits *share.Queue[*plan, answer]
 	reads   *share.Queue[[]*pb.RequestOp, *pb.TxnResponse]
 }
-
-var _ registry.Session = (*session)(nil)
 
 func newSession(r *Registry, lease int64, sent time.Time, ttl time.Duration) *session {
 	s := newEndless(r)
@@ -96,82 +95,68 @@ func (s *session) timeout() time.Duration { return time.Duration(s.ttl.Load()) }
 // heartbeat renews the lease every quarter of the timeout, and at once again
 // after a failure: a member that hangs costs one attempt, not the session.
 func (s *session) heartbeat() {
-	var p *pulse
-	defer func() { p.stop() }()
-	for n := 0; ; {
-		interval := s.timeout() / 4
-		if !await(s.life, interval, n) {
-			return
-		}
-		if p == nil {
-			p = newPulse(s)
-		}
-		switch err := p.beat(interval); {
-		case err == nil:
+	wait.For(s.life, s.timeout()/4)
+	for n := 0; s.Err() == nil; n++ {
+		if s.pulse() {
 			n = 0
-		case errors.Is(err, errExpired):
-			s.Lose(errExpired)
-			return
-		default:
-			n++
-			p.stop()
-			p = nil
 		}
+		pause(s.life, n)
 	}
 }
 
-// await waits for the next heartbeat: the interval, or a moment after failures.
-func await(ctx context.Context, interval time.Duration, failures int) bool {
-	if failures > 0 {
-		return pause(ctx, failures-1)
-	}
-	return wait.For(ctx, interval)
-}
-
-// A pulse is one keep-alive stream. It is kept open, since every new stream
-// logs in again. At most one heartbeat is on its way, so that the send time of
-// the one that is acknowledged is known.
-type pulse struct {
-	s      *session
-	ctx    context.Context
-	cancel context.CancelFunc
-	stream pb.Lease_LeaseKeepAliveClient
-}
-
-func newPulse(s *session) *pulse {
-	p := &pulse{s: s}
-	p.ctx, p.cancel = context.WithCancel(s.life)
-	return p
-}
-
-func (p *pulse) stop() {
-	if p != nil {
-		p.cancel()
-	}
-}
-
-// beat renews the lease within timeout, or breaks the stream.
-func (p *pulse) beat(timeout time.Duration) (err error) {
-	watchdog := time.AfterFunc(timeout, p.cancel)
+// pulse sends heartbeats on one stream until it breaks, or one takes too long, and reports whether
+// any was acknowledged. The stream is kept open, since every new one logs in again. At most one
+// heartbeat is on its way, so that the send time of the one that is acknowledged is known.
+func (s *session) pulse() (useful bool) {
+	ctx, cancel := context.WithCancel(s.life)
+	defer cancel()
+	watchdog := time.AfterFunc(s.timeout()/4, cancel)
 	defer watchdog.Stop()
-	if p.stream == nil {
-		if p.stream, err = p.s.reg.leases.LeaseKeepAlive(p.ctx, callOptions...); err != nil {
-			return err
+	stream, err := s.reg.leases.LeaseKeepAlive(ctx, callOptions...)
+	for err == nil && s.beat(stream) {
+		useful = true
+		watchdog.Stop()
+		if !wait.For(ctx, s.timeout()/4) {
+			break
 		}
+		watchdog.Reset(s.timeout() / 4)
 	}
+	return useful
+}
+
+// beat renews the lease, or finds that the service has ended it.
+func (s *session) beat(stream pb.Lease_LeaseKeepAliveClient) bool {
 	sent := time.Now()
-	if err := p.stream.Send(&pb.LeaseKeepAliveRequest{ID: p.s.lease}); err != nil {
-		return err
+	if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: s.lease}); err != nil {
+		return false
 	}
-	answer, err := p.stream.Recv()
-	if err != nil {
-		return err
+	answer, err := stream.Recv()
+	switch {
+	case err != nil:
+		return false
+	case answer.TTL <= 0:
+		s.Lose(errExpired)
+		return false
 	}
-	if answer.TTL <= 0 {
-		return errExpired
+	if ttl := time.Duration(answer.TTL) * time.Second; s.Extend(deadline(sent, ttl), lead(ttl)) {
+		s.ttl.Store(int64(ttl))
 	}
-	if ttl := time.Duration(answer.TTL) * time.Second; p.s.Extend(deadline(sent, ttl), lead(ttl)) {
-		p.s.ttl.Store(int64(ttl))
-	}
-	return nil
+	return true
+}
+
+// alone is a session whose commits share no request, and so no revision: the
+// contenders for a lock are told apart by it.
+type alone struct{ *session }
+
+func (s alone) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	return s.commit(ctx, ops, false)
+}
+
+// Lock queues up in dir, in the order of creation revisions.
+func (s *session) Lock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+	return latch.Acquire(ctx, alone{s}, dir, value, false, s.Spawn)
+}
+
+func (s *session) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+	return latch.Acquire(ctx, alone{s}, dir, value, true, s.Spawn)
 }

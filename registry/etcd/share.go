@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -33,7 +32,7 @@ type answer struct {
 // it applies the first, so none may touch what another relies on.
 func (s *session) sharing() share.Config[*plan, answer] {
 	return share.Config[*plan, answer]{
-		Life: s.Lifetime, Alone: s.sendAlone, Together: s.sendTogether, Room: room, Keep: (*plan).keep,
+		Life: s.Lifetime, Alone: s.sendAlone, Together: s.sendTogether, Room: room,
 		Unknown: func(ctx context.Context) error { return s.uncertain(ctx, nil) },
 	}
 }
@@ -45,15 +44,6 @@ func room() func(*plan) bool {
 		n, size, width = n+1, size+p.size(), max(width, p.width())
 		fits := size <= maxSharedBytes && (n > 1 || 2*size <= maxSharedBytes) && max(n, 2)+width <= maxTxnOps
 		return fits && taken.add(p)
-	}
-}
-
-// keep makes the plan independent of who made it.
-func (p *plan) keep() {
-	for _, w := range p.writes {
-		if put := w.GetRequestPut(); put != nil {
-			put.Value = bytes.Clone(put.Value)
-		}
 	}
 }
 
@@ -128,7 +118,6 @@ func (s *session) sharingReads() share.Config[[]*pb.RequestOp, *pb.TxnResponse] 
 			n := 0
 			return func(reads []*pb.RequestOp) bool { n += len(reads); return n <= maxReads }
 		},
-		Keep:    func([]*pb.RequestOp) {},
 		Unknown: func(ctx context.Context) error { return s.Alive(ctx) },
 	}
 }

@@ -3,16 +3,17 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
-
-// event is one change as etcd reports it.
-type event = *mvccpb.Event
 
 // run keeps a stream open until the watcher ends.
 func (w *watcher) run() {
@@ -207,7 +208,7 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 		from, to := t.keys()
 		reads[i] = readOp(&pb.RangeRequest{Key: from, RangeEnd: to})
 	}
-	resp, err := w.s.readTxn(ctx, "watch", reads)
+	resp, err := w.s.readAlone(ctx, reads)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -231,31 +232,14 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 
 // takeState replaces what is known of a target: the difference becomes events.
 func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
-	present := make(map[string]bool, len(kvs))
+	present := make([]registry.Node, 0, len(kvs))
 	for _, kv := range kvs {
-		path, ok := nodePath(kv.Key)
-		if !ok {
-			continue
-		}
-		present[path] = true
-		if last, known := t.Last(path); !known || last.Modified < registry.Revision(kv.ModRevision) {
-			w.Put(&t.Target, w.s.node(path, kv))
+		if path, ok := nodePath(kv.Key); ok {
+			present = append(present, w.s.node(path, kv))
 		}
 	}
-	for n := range t.All() {
-		if !present[n.Path] && n.Exists() {
-			w.Put(&t.Target, registry.Node{Path: n.Path})
-		}
-	}
-	if t.Scope == registry.Self && len(kvs) == 0 && !t.synced {
-		w.Put(&t.Target, registry.Node{Path: t.Path})
-	}
-	if !t.synced {
-		t.synced = true
-		w.Synced(&t.Target)
-	}
+	w.Show(&t.Target, present)
 	t.rev = rev
-	w.Announce()
 }
 
 // resume prepares every target for the next stream: those that have a state go
@@ -267,10 +251,87 @@ func (w *watcher) resume() {
 	w.pinged, w.pingDue = false, false
 	for _, t := range w.Targets {
 		t.id, t.parts = 0, nil
-		if t.synced {
+		if t.rev > 0 {
 			w.unsent = append(w.unsent, t)
 		} else {
 			w.unread = append(w.unread, t)
 		}
 	}
+}
+
+// receive reads the stream until it breaks.
+func (w *watcher) receive(stream pb.Watch_WatchClient) (useful bool) {
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			return useful
+		}
+		useful = true
+		if !w.handle(resp) {
+			return useful
+		}
+	}
+}
+
+// handle takes one message in; false asks for a new stream.
+func (w *watcher) handle(resp *pb.WatchResponse) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := resp.WatchId
+	w.pinged = false
+	if resp.Created {
+		if len(w.inOrder) == 0 {
+			return false
+		}
+		// A refusal does not say which watch it is about, but answers come in order.
+		id, w.inOrder = w.inOrder[0], w.inOrder[1:]
+	}
+	t := w.byID[id]
+	switch {
+	case t == nil: // removed meanwhile
+	case resp.Canceled && strings.Contains(resp.CancelReason, rpctypes.ErrPermissionDenied.Error()):
+		w.Refuse(t, fmt.Errorf("etcd: %w: %s", registry.ErrDenied, resp.CancelReason))
+	case resp.Canceled && resp.CompactRevision > 0:
+		w.reread(t)
+	case resp.Canceled:
+		return false
+	default:
+		w.takeEvents(t, resp)
+	}
+	return true
+}
+
+// reread reads a target's state again since its history is lost.
+func (w *watcher) reread(t *target) {
+	delete(w.byID, t.id)
+	t.id, t.parts = 0, nil
+	w.unread = append(w.unread, t)
+	wait.Wake(w.feed)
+}
+
+// takeEvents queues the changes of whole revisions.
+func (w *watcher) takeEvents(t *target, resp *pb.WatchResponse) {
+	t.parts = append(t.parts, resp.Events...)
+	if resp.Fragment {
+		return
+	}
+	events := t.parts
+	t.parts = nil
+	last := t.rev
+	for _, ev := range events {
+		// What is not newer was taken in before: never go back.
+		if ev.Kv.ModRevision <= t.rev {
+			continue
+		}
+		last = max(last, ev.Kv.ModRevision)
+		path, ok := nodePath(ev.Kv.Key)
+		switch {
+		case !ok:
+		case ev.Type == mvccpb.Event_DELETE:
+			w.Put(&t.Target, registry.Node{Path: path})
+		default:
+			w.Put(&t.Target, w.s.node(path, ev.Kv))
+		}
+	}
+	t.rev = last
 }

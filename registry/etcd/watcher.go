@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/pending"
 	"github.com/elasticron/elasticron/registry/internal/wait"
@@ -16,12 +18,10 @@ import (
 type watcher struct {
 	*pending.Consumer[*target]
 
-	s      *session
-	ctx    context.Context // ends with the session or Close
-	cancel context.CancelFunc
-	ended  chan struct{} // run has returned
-
-	feed chan struct{} // there is something to read or send
+	s     *session
+	ctx   context.Context // the Consumer's, as requests need it
+	ended chan struct{}   // run has returned
+	feed  chan struct{}   // there is something to read or send
 
 	mu     sync.Mutex
 	byID   map[int64]*target
@@ -41,11 +41,10 @@ type target struct {
 	pending.Target
 
 	id      int64 // of its watch on the present stream
-	rev     int64 // everything up to it has been taken in
-	synced  bool  // the initial state is in the queue
+	rev     int64 // everything up to it has been taken in; 0: nothing has
 	removed bool
-	alone   bool    // read by itself: another of its batch, or it, was denied
-	parts   []event // of a revision that came in fragments
+	alone   bool            // read by itself: another of its batch, or it, was denied
+	parts   []*mvccpb.Event // of a revision that came in fragments
 }
 
 // Watch returns a watcher with no targets; it sends nothing yet.
@@ -54,13 +53,12 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 		return nil, err
 	}
 	w := &watcher{s: s, ended: make(chan struct{}), feed: make(chan struct{}, 1), byID: map[int64]*target{}}
-	w.Consumer = pending.NewConsumer("etcd", s, &w.mu, pending.Hooks[*target]{
+	w.Consumer = pending.NewConsumer(s.Context(), "etcd", &w.mu, pending.Hooks[*target]{
 		New:   func(t pending.Target) *target { return &target{Target: t} },
 		Start: w.start, Stop: w.stop,
 	})
-	w.ctx, w.cancel = context.WithCancel(s.life)
+	w.ctx = withLeader(w.Context)
 	if !s.Go(w.run) {
-		w.cancel()
 		return nil, s.Err()
 	}
 	return w, nil
@@ -85,7 +83,6 @@ func (w *watcher) stop(t *target) {
 
 func (w *watcher) Close() error {
 	err := w.Consumer.Close()
-	w.cancel()
 	<-w.ended
 	return err
 }

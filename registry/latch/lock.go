@@ -32,12 +32,11 @@ func Acquire(ctx context.Context, ses registry.Session, dir string, value []byte
 			return newLock(c), nil
 		}
 		left := c.leave()
-		switch {
-		case errors.Is(err, errVanished):
+		if errors.Is(err, errVanished) {
 			continue
-		case errors.Is(err, registry.ErrHeld):
+		}
+		if errors.Is(err, registry.ErrHeld) {
 			_ = left.wait(ctx) // it is removed all the same
-			return nil, fmt.Errorf("lock %s: %w", dir, err)
 		}
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
@@ -61,26 +60,19 @@ func (c *contender) acquire(ctx context.Context, try bool) error {
 // lookIfHeld spares a held lock the commotion of one more contender. A list may
 // be old, hence the second look.
 func (c *contender) lookIfHeld(ctx context.Context) error {
-	free, err := c.looksFree(ctx)
-	if err != nil || free {
-		return err
+	found, err := c.list(ctx)
+	if err == nil && len(found) > 0 {
+		if err = c.session.Sync(ctx); err == nil {
+			found, err = c.list(ctx)
+		}
 	}
-	if err := c.session.Sync(ctx); err != nil {
-		return err
-	}
-	free, err = c.looksFree(ctx)
-	if err == nil && !free {
+	switch {
+	case errors.Is(err, errVanished):
+		return nil
+	case err == nil && len(found) > 0:
 		return registry.ErrHeld
 	}
 	return err
-}
-
-func (c *contender) looksFree(ctx context.Context) (bool, error) {
-	found, err := c.list(ctx)
-	if errors.Is(err, errVanished) {
-		return true, nil
-	}
-	return len(found) == 0, err
 }
 
 // A lock is a contender that came first.
@@ -89,15 +81,13 @@ type lock struct {
 	token     registry.Revision
 	tainted   bool // other nodes of the contender are there, or may come
 	lost      chan struct{}
-	loseOnce  sync.Once
-	leaveOnce sync.Once
-	left      *departure
+	lose      func()            // closes lost, once
+	leave     func() *departure // the contender's, once
 }
 
-var _ registry.Lock = (*lock)(nil)
-
 func newLock(c *contender) *lock {
-	l := &lock{contender: c, token: c.token, tainted: c.untidy(), lost: make(chan struct{})}
+	l := &lock{contender: c, token: c.token, tainted: c.untidy(), lost: make(chan struct{}), leave: sync.OnceValue(c.leave)}
+	l.lose = sync.OnceFunc(func() { close(l.lost) })
 	c.spawn(l.guard)
 	return l
 }
@@ -107,19 +97,12 @@ func (l *lock) Token() registry.Revision { return l.token }
 func (l *lock) Guard() registry.Op       { return registry.Check(l.contender.path, registry.AnyVersion) }
 func (l *lock) Lost() <-chan struct{}    { return l.lost }
 
-func (l *lock) lose() { l.loseOnce.Do(func() { close(l.lost) }) }
-
 func (l *lock) Release(ctx context.Context) error {
 	l.lose()
 	if err := l.leave().wait(ctx); err != nil {
 		return fmt.Errorf("release lock %s: %w", l.contender.dir, err)
 	}
 	return nil
-}
-
-func (l *lock) leave() *departure {
-	l.leaveOnce.Do(func() { l.left = l.contender.leave() })
-	return l.left
 }
 
 // guard closes Lost when the node is gone, or nobody can tell any more.

@@ -26,8 +26,6 @@ type Registry struct {
 	sessions  lifetime.Open[*session]
 }
 
-var _ registry.Registry = (*Registry)(nil)
-
 // Namespace is what Server.Registry or the URL was given.
 func (r *Registry) Namespace() string { return r.namespace }
 
@@ -100,16 +98,12 @@ func (r *Registry) forget(s *session) {
 	delete(r.server.clients, s.ID())
 }
 
-// shared are the servers that URLs name.
+// shared are the servers that URLs name, and how many registries of each are open.
 var shared = struct {
 	sync.Mutex
-	servers map[string]*sharedServer
-}{servers: map[string]*sharedServer{}}
-
-type sharedServer struct {
-	*Server
-	users int
-}
+	servers map[string]*Server
+	users   map[string]int
+}{servers: map[string]*Server{}, users: map[string]int{}}
 
 func init() { registry.Register("memory", openURL) }
 
@@ -140,20 +134,16 @@ func validNamespace(namespace string) error {
 func acquireShared(name string) *Server {
 	shared.Lock()
 	defer shared.Unlock()
-	s, ok := shared.servers[name]
-	if !ok {
-		s = &sharedServer{Server: NewServer(Config{})}
-		shared.servers[name] = s
+	if shared.users[name]++; shared.users[name] == 1 {
+		shared.servers[name] = NewServer(Config{})
 	}
-	s.users++
-	return s.Server
+	return shared.servers[name]
 }
 
 func releaseShared(name string) {
 	shared.Lock()
 	defer shared.Unlock()
-	s := shared.servers[name]
-	if s.users--; s.users == 0 {
+	if shared.users[name]--; shared.users[name] == 0 {
 		delete(shared.servers, name)
 	}
 }

@@ -39,9 +39,6 @@ type faults struct {
 	delay time.Duration // of every answer
 }
 
-// A pause is one caller of Pause that has not resumed.
-type pause struct{ _ byte }
-
 // Intercept makes fate decide what becomes of each commit that is sent from now
 // on; nil ends that. fate must be safe for concurrent use, must not change ops,
 // and may call the server.
@@ -67,22 +64,20 @@ func (s *Server) Expire(sessionID string) bool {
 // waits, and is served then, even if its author has given up. Sessions whose
 // timeout passed meanwhile expire first. resume is idempotent.
 func (s *Server) Pause() (resume func()) {
-	p := &pause{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.paused[p] = struct{}{}
-	return func() {
+	paused := s.paused
+	*paused++
+	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if _, mine := s.paused[p]; mine {
-			delete(s.paused, p)
-			s.resume()
-		}
-	}
+		*paused--
+		s.resume()
+	})
 }
 
 func (s *Server) resume() {
-	if len(s.paused) > 0 {
+	if *s.paused > 0 {
 		return
 	}
 	for _, l := range s.inOrder() {
@@ -104,7 +99,7 @@ func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = nil
-	clear(s.paused)
+	s.paused = new(int)
 	for _, l := range s.inOrder() {
 		s.renew(l)
 	}
@@ -134,27 +129,17 @@ func (f *side) Drop() {
 // Refuse breaks the connections of all clients, or of this client, and refuses new ones until
 // heal, which is idempotent.
 func (f *side) Refuse() (heal func()) {
-	f.server.mu.Lock()
-	defer f.server.mu.Unlock()
-	f.cut()
+	defer f.Drop()
 	return f.inject(&f.faults.refuse)
 }
 
 // LoseRequests keeps connections open and swallows the requests of all clients, or of this
 // client, until heal, which is idempotent and breaks the connections.
-func (f *side) LoseRequests() (heal func()) {
-	f.server.mu.Lock()
-	defer f.server.mu.Unlock()
-	return f.inject(&f.faults.loseRequests)
-}
+func (f *side) LoseRequests() (heal func()) { return f.inject(&f.faults.loseRequests) }
 
 // LoseAnswers serves what arrives and swallows all answers and watch events, to all clients or
 // to this client, until heal, which is idempotent and breaks the connections.
-func (f *side) LoseAnswers() (heal func()) {
-	f.server.mu.Lock()
-	defer f.server.mu.Unlock()
-	return f.inject(&f.faults.loseAnswers)
-}
+func (f *side) LoseAnswers() (heal func()) { return f.inject(&f.faults.loseAnswers) }
 
 // Requests returns how many requests all clients, or this client, have sent since the Server
 // or Registry was made or its ResetRequests was called.
@@ -175,7 +160,7 @@ func (f *side) ResetRequests() {
 	f.counts = [kinds]int{}
 }
 
-// cut breaks the connections. The caller holds mu, as for inject.
+// cut breaks the connections. The caller holds mu.
 func (f *side) cut() {
 	f.cutOff()
 	f.epoch++
@@ -183,6 +168,8 @@ func (f *side) cut() {
 
 // inject begins a fault. Its end breaks connections: what it swallowed never arrives.
 func (f *side) inject(wanted *int) (heal func()) {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
 	*wanted++
 	f.server.wake()
 	return sync.OnceFunc(func() {

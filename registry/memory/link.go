@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 var (
@@ -43,18 +42,6 @@ type request struct {
 	served bool
 }
 
-func (r *request) givenUp() bool {
-	if r.noWait {
-		return false
-	}
-	select {
-	case <-r.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 func (l *link) refuses() bool       { return l.faults.refuse+l.server.faults.refuse > 0 }
 func (l *link) losesRequests() bool { return l.faults.loseRequests+l.server.faults.loseRequests > 0 }
 func (l *link) losesAnswers() bool  { return l.faults.loseAnswers+l.server.faults.loseAnswers > 0 }
@@ -69,8 +56,12 @@ func (l *link) call(ctx context.Context, r *request) (sent bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	if r.givenUp() {
-		return false, errBroken
+	select {
+	case <-r.ended:
+		if !r.noWait {
+			return false, errBroken
+		}
+	default:
 	}
 	if l.refuses() {
 		l.hits++
@@ -93,44 +84,29 @@ func (l *link) call(ctx context.Context, r *request) (sent bool, err error) {
 	if l.connection() != connection {
 		return true, errBroken
 	}
-	return true, l.comeLate(ctx, r, connection)
+	if r.noWait {
+		return true, nil
+	}
+	return true, l.comeLate(ctx, r.ended)
 }
 
-// comeLate holds the answer back for as long as a fault says.
-func (l *link) comeLate(ctx context.Context, r *request, connection int) error {
-	if l.faults.delay == 0 || r.noWait {
+// comeLate holds back what the server sends for as long as a fault says. It fails as await
+// does, and when the connection breaks.
+func (l *link) comeLate(ctx context.Context, ended <-chan struct{}) error {
+	if l.faults.delay == 0 {
 		return nil
 	}
 	l.hits++
-	timer := time.NewTimer(l.faults.delay)
-	defer timer.Stop()
-	l.server.mu.Unlock()
-	defer l.server.mu.Lock()
-	for {
-		changed := l.changed(connection)
-		if changed == nil {
-			return errBroken
-		}
-		select {
-		case <-timer.C:
-			return nil
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-r.ended:
-			return errBroken
+	late, cancel := context.WithTimeout(ctx, l.faults.delay)
+	defer cancel()
+	for connection := l.connection(); l.connection() == connection; {
+		if err := l.await(late, ended); err != nil && late.Err() != nil {
+			return ctx.Err() // nil: its time has come
+		} else if err != nil {
+			return err
 		}
 	}
-}
-
-// changed is what tells that a connection may have broken; nil: it has.
-func (l *link) changed(connection int) <-chan struct{} {
-	l.server.mu.Lock()
-	defer l.server.mu.Unlock()
-	if l.connection() != connection {
-		return nil
-	}
-	return l.server.changed
+	return errBroken
 }
 
 func (l *link) count(k kind) {
@@ -142,7 +118,7 @@ func (l *link) deliver(r *request) {
 	switch {
 	case l.losesRequests():
 		l.hits++
-	case len(l.server.paused) > 0:
+	case *l.server.paused > 0:
 		l.hits++
 		l.server.queue = append(l.server.queue, r)
 	default:

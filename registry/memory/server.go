@@ -37,8 +37,8 @@ type Server struct {
 	targets   targets
 	opened    int           // sessions so far
 	changed   chan struct{} // closed, and made again, when a fault begins or ends
-	paused    map[*pause]struct{}
-	queue     []*request // arrived while paused
+	paused    *int          // callers of Pause that have not resumed; another after a Restart
+	queue     []*request    // arrived while paused
 	intercept func(sessionID string, ops []registry.Op) Fate
 	side
 }
@@ -69,7 +69,7 @@ func NewServer(c Config) *Server {
 		clients: map[string]*Registry{},
 		targets: targets{},
 		changed: make(chan struct{}),
-		paused:  map[*pause]struct{}{},
+		paused:  new(int),
 	}
 	s.side = side{server: s, cutOff: s.hitClients}
 	return s
@@ -118,8 +118,10 @@ func (s *Server) Dump() string {
 // begin starts a life. The caller holds mu, as for all that follows.
 func (s *Server) begin() *life {
 	s.opened++
-	l := &life{id: "session-" + strconv.Itoa(s.opened), number: s.opened, alive: true, nodes: map[string]struct{}{}}
-	l.watchers = map[*watcher]struct{}{}
+	l := &life{
+		id: "session-" + strconv.Itoa(s.opened), number: s.opened, alive: true,
+		nodes: map[string]struct{}{}, watchers: map[*watcher]struct{}{},
+	}
 	l.expires = time.Now().Add(s.config.SessionTimeout)
 	l.timer = time.AfterFunc(s.config.SessionTimeout, func() {
 		s.mu.Lock()
@@ -144,7 +146,7 @@ func (s *Server) renew(l *life) {
 // expireIfDue ends l when its time is over. A paused server does nothing; it
 // looks again when it resumes.
 func (s *Server) expireIfDue(l *life) {
-	if l.alive && len(s.paused) == 0 && !time.Now().Before(l.expires) {
+	if l.alive && *s.paused == 0 && !time.Now().Before(l.expires) {
 		s.end(l)
 	}
 }
@@ -192,7 +194,7 @@ func (s *Server) late(serve func()) func() {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.paused) > 0 {
+		if *s.paused > 0 {
 			s.queue = append(s.queue, &request{serve: serve})
 			return
 		}

@@ -6,9 +6,7 @@ import (
 	"path"
 
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/internal/pending"
-	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 var errDenied = fmt.Errorf("memory: %w", registry.ErrDenied)
@@ -30,8 +28,6 @@ type watcher struct {
 	*pending.Consumer[*target]
 
 	session *session
-	ctx     context.Context // ends with the session and with Close
-	cancel  context.CancelFunc
 	unasked []*target
 }
 
@@ -40,11 +36,10 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 		return nil, err
 	}
 	w := &watcher{session: s}
-	w.Consumer = pending.NewConsumer("memory", s, &s.server.mu, pending.Hooks[*target]{
+	w.Consumer = pending.NewConsumer(s.Context(), "memory", &s.server.mu, pending.Hooks[*target]{
 		New:   func(t pending.Target) *target { return &target{Target: t, watcher: w} },
 		Start: w.start, Stop: s.server.targets.remove, Ready: w.ready,
 	})
-	w.ctx, w.cancel = context.WithCancel(s.Context())
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
 	s.life.watchers[w] = struct{}{}
@@ -62,29 +57,14 @@ func (w *watcher) start(t *target) {
 func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
 	events, err := w.Consumer.Next(ctx)
 	if err == nil {
-		w.comeLate(ctx)
+		w.session.server.mu.Lock()
+		defer w.session.server.mu.Unlock()
+		_ = w.session.link.comeLate(ctx, w.Context.Done()) // they are here now
 	}
 	return events, err
 }
 
-// comeLate holds events back for as long as a fault says.
-func (w *watcher) comeLate(ctx context.Context) {
-	link := w.session.link
-	link.server.mu.Lock()
-	late := link.faults.delay
-	if late > 0 {
-		link.hits++
-	}
-	link.server.mu.Unlock()
-	if late > 0 {
-		ctx, release := lifetime.Both(ctx, w.ctx)
-		defer release()
-		wait.For(ctx, late)
-	}
-}
-
 func (w *watcher) Close() error {
-	w.cancel()
 	w.session.server.mu.Lock()
 	delete(w.session.life.watchers, w)
 	w.session.server.mu.Unlock()
@@ -104,7 +84,7 @@ func (w *watcher) detach() {
 // that may have changed because a fault has begun or ended.
 func (w *watcher) ready() (ok bool, changed <-chan struct{}) {
 	link, s := w.session.link, w.session.server
-	if link.refuses() || link.losesAnswers() || len(s.paused) > 0 {
+	if link.refuses() || link.losesAnswers() || *s.paused > 0 {
 		return false, s.changed
 	}
 	if w.session.life.alive && !link.losesRequests() {
@@ -137,7 +117,6 @@ func (w *watcher) ask(t *target) {
 	t.asked = true
 	w.session.server.targets.add(t)
 	w.Synced(&t.Target)
-	w.Announce()
 }
 
 func (w *watcher) put(t *target, path string) {
@@ -149,7 +128,6 @@ func (t *target) changed(path string) {
 		link.hits++
 	}
 	t.watcher.put(t, path)
-	t.watcher.Announce()
 }
 
 // recheck has the watchers of what is refused now find out.
@@ -187,11 +165,10 @@ func (ts targets) remove(t *target) {
 // notify tells who watches the changed nodes, in their order.
 func (ts targets) notify(changes []change) {
 	for _, c := range changes {
-		for _, t := range ts[pending.Key{Path: c.node.path, Scope: registry.Self}] {
-			t.changed(c.node.path)
-		}
-		for _, t := range ts[pending.Key{Path: path.Dir(c.node.path), Scope: registry.Children}] {
-			t.changed(c.node.path)
+		for _, key := range []pending.Key{{Path: c.node.path}, {Path: path.Dir(c.node.path), Scope: registry.Children}} {
+			for _, t := range ts[key] {
+				t.changed(c.node.path)
+			}
 		}
 	}
 }

@@ -55,8 +55,8 @@
 //	a free lock         as package latch says: a Commit, and three Reads
 //	a session's end     one End; of a silent one, one by each session that has noticed
 //
-// Targets cost the store nothing, and here the path and revision of each node that
-// was told. A consumer who does not call Next causes no Reads.
+// Targets cost the store nothing, and here what each node that was told is, less its
+// value. A consumer who does not call Next causes no Reads.
 //
 // # Concurrency
 //

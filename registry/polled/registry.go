@@ -30,8 +30,6 @@ type client struct {
 	sessions lifetime.Open[*session]
 }
 
-var _ registry.Registry = (*client)(nil)
-
 // New returns a registry on store, which becomes its own: it is closed with the
 // registry, or here when cfg is not valid. New asks the store nothing: an Opener
 // finds out by itself whether the service can be reached.
@@ -85,7 +83,7 @@ func (c *client) begin(ctx context.Context) (*session, error) {
 	}
 	deadline, lead := c.acknowledged(sent)
 	s.Begin(id, deadline, lead)
-	s.Go(func() { s.keepAlive(s.Context()) })
+	s.Go(s.keepAlive)
 	return s, nil
 }
 
@@ -98,7 +96,7 @@ func (c *client) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
 	if !c.sessions.Add(s) {
 		return nil, c.wrap("open store", registry.ErrClosed)
 	}
-	s.Go(func() { s.lookAround(s.Context()) })
+	s.Go(s.lookAround)
 	return tool.One(c.Name, s), nil
 }
 

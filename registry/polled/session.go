@@ -10,6 +10,7 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/lifetime"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 	"github.com/elasticron/elasticron/registry/latch"
 )
 
@@ -25,8 +26,6 @@ type session struct {
 	watchers map[*watcher]struct{}
 }
 
-var _ registry.Session = (*session)(nil)
-
 func newSession(c *client) *session {
 	return &session{Lifetime: lifetime.New(c.Name), client: c, watchers: map[*watcher]struct{}{}}
 }
@@ -41,19 +40,12 @@ func (c *client) acknowledged(sent time.Time) (deadline time.Time, lead time.Dur
 }
 
 // keepAlive sends heartbeats, and ends the sessions of others that send none.
-func (s *session) keepAlive(ctx context.Context) {
-	timer := time.NewTimer(s.client.Poll)
-	defer timer.Stop()
+func (s *session) keepAlive() {
 	var seen registry.Revision
 	others := sightings{}
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
+	for pause := s.client.Poll; wait.For(s.Context(), pause); {
 		began := time.Now()
-		attempt, cancel := s.client.attempt(ctx)
+		attempt, cancel := s.client.attempt(s.Context())
 		rev, err := s.beat(attempt)
 		if err == nil && !s.client.ear.knows(rev, s.client.Poll) && rev != seen {
 			s.wakeAll() // somebody wrote something
@@ -65,7 +57,7 @@ func (s *session) keepAlive(ctx context.Context) {
 			others = s.expire(attempt, others)
 		}
 		cancel()
-		timer.Reset(time.Until(began.Add(s.pause(err, others))))
+		pause = time.Until(began.Add(s.pause(err, others)))
 	}
 }
 
@@ -83,17 +75,9 @@ func (s *session) pause(err error, others sightings) time.Duration {
 }
 
 // lookAround does for watchers what heartbeats do: what others wrote is seen a poll later.
-func (s *session) lookAround(ctx context.Context) {
-	timer := time.NewTimer(s.client.Poll)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			s.wakeAll()
-			timer.Reset(s.pause(nil, nil))
-		case <-ctx.Done():
-			return
-		}
+func (s *session) lookAround() {
+	for wait.For(s.Context(), s.pause(nil, nil)) {
+		s.wakeAll()
 	}
 }
 
@@ -107,6 +91,40 @@ func (s *session) beat(ctx context.Context) (registry.Revision, error) {
 		s.Lose(errExpired)
 	}
 	return rev, err
+}
+
+// A sighting is another session's counter, and since when it stands there for all
+// that is known here. The clock is the own one, and monotonic.
+type sighting struct {
+	Session
+
+	since time.Time
+}
+
+// sightings are by session.
+type sightings map[string]sighting
+
+// expire ends the sessions whose counter has stood still for their timeout. It
+// returns what it has seen, for the next time.
+func (s *session) expire(ctx context.Context, before sightings) sightings {
+	rows, err := s.client.store.Sessions(ctx)
+	if err != nil {
+		return before
+	}
+	read := time.Now() // later than the counters were read: their owners sent them earlier still
+	now := make(sightings, len(rows))
+	for _, row := range rows {
+		seen := sighting{row, read}
+		if last, known := before[row.ID]; known && last.Beat == row.Beat {
+			seen.since = last.since
+		}
+		now[row.ID] = seen
+		if time.Since(seen.since) > seen.Timeout { // a heartbeat that came meanwhile saves it
+			_ = s.client.store.End(ctx, row.ID, row.Beat)
+			s.wakeAll()
+		}
+	}
+	return now
 }
 
 // audience returns the watchers of the session.

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/tool"
 )
 
 // Config says how often and after which pauses. The zero value is ElasticJob's: 3 retries, with
@@ -57,7 +57,11 @@ func Open(ctx context.Context, rawURL string, c Config) (registry.Registry, erro
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	reg, err := again(ctx, c.complete(), nil, nil, func() (registry.Registry, error) { return registry.Open(ctx, rawURL) })
+	var reg registry.Registry
+	err := again(ctx, c.complete(), nil, func() (err error) {
+		reg, err = registry.Open(ctx, rawURL)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +73,9 @@ func Wrap(reg registry.Registry, c Config) (registry.Registry, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &wrapped{Registry: reg, config: c.complete(), closed: make(chan struct{})}, nil
+	w := &wrapped{Registry: reg, config: c.complete()}
+	w.open, w.close = context.WithCancel(context.Background())
+	return w, nil
 }
 
 // worth reports whether a failure is worth another attempt: it certainly had no effect, and
@@ -79,25 +85,23 @@ func worth(err error) bool {
 		!errors.Is(err, registry.ErrClosed) && !errors.Is(err, registry.ErrDenied) && !errors.Is(err, registry.ErrInvalid)
 }
 
-// again calls until it succeeds, fails for good, or the retries are used up. When a or b ends,
+// again calls until it succeeds, fails for good, or the retries are used up. When over is closed,
 // the next call is the last: its error says so.
-func again[T any](ctx context.Context, c Config, a, b <-chan struct{}, call func() (T, error)) (T, error) {
+func again(ctx context.Context, c Config, over <-chan struct{}, call func() error) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval, pauses.Multiplier = c.Base, c.Max, 2
 	for tried := 0; ; tried++ {
-		v, err := call()
+		err := call()
 		if err == nil || tried >= c.Retries || ctx.Err() != nil || !worth(err) {
-			return v, err
+			return err
 		}
 		timer := time.NewTimer(pauses.NextBackOff())
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return v, err
-		case <-a:
-			tried = c.Retries
-		case <-b:
+			return err
+		case <-over:
 			tried = c.Retries
 		}
 		timer.Stop()
@@ -108,32 +112,44 @@ type wrapped struct {
 	registry.Registry
 
 	config Config
-	once   sync.Once
-	closed chan struct{}
+	open   context.Context // until Close
+	close  context.CancelFunc
 }
 
-// Open implements registry.Registry.
 func (r *wrapped) Open(ctx context.Context) (registry.Session, error) {
-	s, err := again(ctx, r.config, r.closed, nil, func() (registry.Session, error) { return r.Registry.Open(ctx) })
+	var s registry.Session
+	err := again(ctx, r.config, r.open.Done(), func() (err error) {
+		s, err = r.Registry.Open(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &session{life: s, store: &store{Store: s, config: r.config, ended: s.Done(), closed: r.closed}}, nil
+	return &session{life: life{s}, Store: r.repeating(s, s.Done())}, nil
 }
 
-// OpenStore implements registry.Registry.
 func (r *wrapped) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
-	s, err := again(ctx, r.config, r.closed, nil, func() (registry.StoreCloser, error) { return r.Registry.OpenStore(ctx) })
+	var s registry.StoreCloser
+	err := again(ctx, r.config, r.open.Done(), func() (err error) {
+		s, err = r.Registry.OpenStore(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	ended := make(chan struct{})
-	return &storeCloser{closer: s, ended: ended, store: &store{Store: s, config: r.config, ended: ended, closed: r.closed}}, nil
+	open, end := context.WithCancel(r.open)
+	return &storeCloser{closer: s, end: end, Store: r.repeating(s, open.Done())}, nil
 }
 
-// Close implements registry.Registry.
+// repeating returns a store that repeats the calls of s, without a pause once over is closed.
+func (r *wrapped) repeating(s registry.Store, over <-chan struct{}) registry.Store {
+	return tool.Each(s.Limits(), func(ctx context.Context, call func(registry.Store) error) error {
+		return again(ctx, r.config, over, func() error { return call(s) })
+	})
+}
+
 func (r *wrapped) Close() error {
-	r.once.Do(func() { close(r.closed) })
+	r.close()
 	return r.Registry.Close()
 }
 
@@ -145,68 +161,24 @@ func (r *wrapped) Warnings() []string {
 	return nil
 }
 
-// A store repeats the calls of one. ended and closed end its pauses.
-type store struct {
-	registry.Store
-
-	config        Config
-	ended, closed <-chan struct{}
-}
-
-// Get implements registry.Store.
-func (s *store) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	return again(ctx, s.config, s.ended, s.closed, func() ([]registry.Node, error) { return s.Store.Get(ctx, paths...) })
-}
-
-// Children implements registry.Store.
-func (s *store) Children(ctx context.Context, path string) ([]string, error) {
-	return again(ctx, s.config, s.ended, s.closed, func() ([]string, error) { return s.Store.Children(ctx, path) })
-}
-
-// Sync implements registry.Store.
-func (s *store) Sync(ctx context.Context) error {
-	_, err := again(ctx, s.config, s.ended, s.closed, func() (struct{}, error) { return struct{}{}, s.Store.Sync(ctx) })
-	return err
-}
-
-// Commit implements registry.Store.
-func (s *store) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
-	return again(ctx, s.config, s.ended, s.closed, func() (registry.Revision, error) { return s.Store.Commit(ctx, ops...) })
-}
-
-// Watch implements registry.Store.
-func (s *store) Watch(ctx context.Context) (registry.Watcher, error) {
-	return again(ctx, s.config, s.ended, s.closed, func() (registry.Watcher, error) { return s.Store.Watch(ctx) })
-}
-
-// A life is what a session is besides its store.
-type life interface {
-	ID() string
-	Lock(ctx context.Context, dir string, value []byte) (registry.Lock, error)
-	TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error)
-	Deadline() time.Time
-	Done() <-chan struct{}
-	Err() error
-	Close(ctx context.Context) error
-}
+// A life is a session, of which a store that stands beside it serves what both have.
+type life struct{ registry.Session }
 
 // A session is a life, and a store that repeats.
 type session struct {
 	life
-	*store
+	registry.Store
 }
 
 // A storeCloser is a store without a life.
 type storeCloser struct {
-	*store
+	registry.Store
 
 	closer registry.StoreCloser
-	once   sync.Once
-	ended  chan struct{}
+	end    context.CancelFunc
 }
 
-// Close implements registry.StoreCloser.
 func (s *storeCloser) Close(ctx context.Context) error {
-	s.once.Do(func() { close(s.ended) })
+	s.end()
 	return s.closer.Close(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -77,18 +78,13 @@ func (s *session) refusal(ops []registry.Op, results []zk.MultiResponse, err err
 	if link.IsAny(err, sentinels) {
 		return err
 	}
-	for i, op := range ops {
-		if i == len(results) {
-			break
-		}
-		if results[i].Error == nil {
-			continue
-		}
-		if is := s.reason(op, results[i].Error); is != nil {
+	failed := slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })
+	if failed >= 0 && failed < len(ops) {
+		op := ops[failed]
+		if is := s.reason(op, results[failed].Error); is != nil {
 			op.Value = bytes.Clone(op.Value)
-			return &registry.CommitError{Index: i, Op: op, Err: is}
+			return &registry.CommitError{Index: failed, Op: op, Err: is}
 		}
-		break
 	}
 	// The service refused the whole for a reason that is none of an operation's:
 	// a quota, or that it is too busy.
@@ -116,4 +112,32 @@ func (s *session) reason(op registry.Op, err error) error {
 		return fmt.Errorf("%w: %s: %w", registry.ErrDenied, s.reg.who(), err)
 	}
 	return nil
+}
+
+// denials are the answers of a server that does not let this user do something.
+var denials = []error{zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL}
+
+func denies(err error) bool {
+	return link.IsAny(err, denials)
+}
+
+// sentinels are the errors that say already what they are in the contract.
+var sentinels = []error{
+	registry.ErrSessionLost, registry.ErrUncertain, registry.ErrUnavailable,
+	registry.ErrInvalid, registry.ErrDenied,
+}
+
+// fail wraps what a server says of a request that is no commit. Other errors of
+// the link come back as they are.
+func fail(what, path string, err error) error {
+	is := registry.ErrUnavailable
+	switch {
+	case link.IsAny(err, sentinels):
+		return err
+	case errors.Is(err, zk.ErrNoNode):
+		return fmt.Errorf("zookeeper: %s %s: %w", what, path, registry.ErrNotFound)
+	case denies(err):
+		is = registry.ErrDenied
+	}
+	return fmt.Errorf("zookeeper: %s %s: %w: %w", what, path, is, err)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -15,6 +14,8 @@ import (
 )
 
 const defaultPort = "2181"
+
+func init() { settings.Register(urls, Open) }
 
 // defaultLimits leave room for what the wire adds: a server as installed closes
 // a connection on which a request of a mebibyte arrives, and everything that is
@@ -71,9 +72,6 @@ type Config struct {
 	// a value. They must fit a request of a million bytes, with 64 bytes and the
 	// length of Chroot more for each operation.
 	Limits registry.Limits
-
-	// Log hears of connections made and lost, at level Debug; nil is silent.
-	Log *slog.Logger
 }
 
 // common is what settings reads, checks and completes.
@@ -86,32 +84,34 @@ func common(c *Config) settings.Common {
 	}
 }
 
+// urls are zookeeper://host:port,host:port/namespace?setting=value.
+var urls = settings.URLs[Config]{
+	Common: common,
+	Own: settings.Table[Config]{
+		"chroot": func(c *Config, v string) error { return settings.Text(&c.Chroot, strings.TrimRight(v, "/")) },
+	},
+}
+
 // complete fills in defaults, reads files, and reports what is wrong in one line.
 func (c Config) complete() (Config, error) {
-	if err := completeAll(&c); err != nil {
+	if c.Chroot == "/" {
+		c.Chroot = ""
+	}
+	if err := cmp.Or(c.check(), common(&c).Complete()); err != nil {
 		return c, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
 	}
+	c.Limits = settings.FillLimits(c.Limits, defaultLimits)
 	return c, nil
 }
 
-func completeAll(c *Config) error {
+func (c Config) check() error {
 	switch {
 	case len(c.Servers) == 0:
 		return errors.New("no servers; give the client addresses of the ensemble, for example 127.0.0.1:2181")
 	case strings.Contains(c.Username, ":"):
 		return fmt.Errorf("username %q has a colon, which ends a name in ZooKeeper's digests", c.Username)
 	}
-	if err := cmp.Or(c.checkChroot(), settings.Limits(c.Limits)); err != nil {
-		return err
-	}
-	if c.Chroot == "/" {
-		c.Chroot = ""
-	}
-	c.Limits = settings.FillLimits(c.Limits, defaultLimits)
-	if err := c.checkSize(); err != nil {
-		return err
-	}
-	return common(c).Complete()
+	return cmp.Or(c.checkChroot(), settings.Limits(c.Limits), c.checkSize())
 }
 
 func (c Config) checkChroot() error {
@@ -129,6 +129,7 @@ func (c Config) checkChroot() error {
 
 // checkSize makes sure that whatever Limits allow can be sent.
 func (c Config) checkSize() error {
+	c.Limits = settings.FillLimits(c.Limits, defaultLimits)
 	worst := perCommit + c.Limits.MaxBytes + c.Limits.MaxOps*(perOp+len(c.Chroot))
 	if worst < link.MaxRequest {
 		return nil

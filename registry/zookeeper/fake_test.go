@@ -21,7 +21,7 @@ import (
 type fakeLink struct {
 	*lifetime.Lifetime
 
-	notify func(link.Notification)
+	notify func(zk.Event)
 	late   func(what string, served bool) time.Duration // before a read is served, and before its answer is handled
 	fails  func(path string) error                      // what a read of path answers instead
 
@@ -91,7 +91,7 @@ func (f *fakeLink) Exists(ctx context.Context, path string, watch bool) (stat *z
 	return stat, err
 }
 
-func (f *fakeLink) Children(ctx context.Context, path string, watch bool) (names []string, stat *zk.Stat, err error) {
+func (f *fakeLink) Children(ctx context.Context, path string, watch bool) (names []string, err error) {
 	err = f.read(ctx, "list "+path, watch, func() error {
 		n := f.nodes[path]
 		if n == nil {
@@ -103,11 +103,9 @@ func (f *fakeLink) Children(ctx context.Context, path string, watch bool) (names
 				names = append(names, name)
 			}
 		}
-		copied := n.stat
-		stat = &copied
 		return nil
 	})
-	return names, stat, err
+	return names, err
 }
 
 // read lets time pass before the service sees the request, and after it.
@@ -217,7 +215,7 @@ func (f *fakeLink) remove(path string) {
 		delete(f.data, p)
 		delete(f.children, p)
 		if watched {
-			f.notify(link.Notification{Type: zk.EventNodeDeleted, Path: p})
+			f.notify(zk.Event{Type: zk.EventNodeDeleted, Path: p})
 		}
 		f.fire(f.children, zk.EventNodeChildrenChanged, p[:max(strings.LastIndexByte(p, '/'), 1)])
 	}
@@ -227,7 +225,7 @@ func (f *fakeLink) remove(path string) {
 func (f *fakeLink) fire(watches map[string]bool, event zk.EventType, path string) {
 	if watches[path] {
 		delete(watches, path)
-		f.notify(link.Notification{Type: event, Path: path})
+		f.notify(zk.Event{Type: event, Path: path})
 	}
 }
 

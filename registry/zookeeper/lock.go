@@ -19,7 +19,6 @@ func (s *session) Lock(ctx context.Context, dir string, value []byte) (registry.
 	return latch.Acquire(ctx, s, dir, value, false, s.Spawn, latch.WithForm(&curator{s: s}))
 }
 
-// TryLock is Lock without waiting.
 func (s *session) TryLock(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
 	return latch.Acquire(ctx, s, dir, value, true, s.Spawn, latch.WithForm(&curator{s: s}))
 }
@@ -33,8 +32,6 @@ type curator struct {
 	mu      sync.Mutex
 	unknown []<-chan struct{} // creates whose answer did not come, until they are settled
 }
-
-var _ latch.Form = (*curator)(nil)
 
 const (
 	marker = "latch-"

@@ -44,6 +44,3 @@ func (t tree) names(path string, names []string) []string {
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == own[1:] })
 }
-
-// child is the path of a name below dir.
-func child(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }

@@ -66,7 +66,7 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 	if err := s.AliveFor(ctx, "children", path); err != nil {
 		return nil, err
 	}
-	names, _, err := s.link.Children(ctx, s.tree.at(path), false)
+	names, err := s.link.Children(ctx, s.tree.at(path), false)
 	if err != nil {
 		return nil, fail("children of", path, err)
 	}

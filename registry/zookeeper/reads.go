@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"time"
 
@@ -18,10 +19,10 @@ const retryPause = 100 * time.Millisecond
 // A question is what one read of a watch has to find out.
 type question struct {
 	path    string // the contract's
+	wanted  bool   // else nothing: give its watch back
 	list    bool   // the names below it; else of the node:
 	value   bool   // what it holds
 	absence bool   // that it does not exist, and when it comes
-	data    bool   // none of these and of the node: give its watch back
 }
 
 // An answer is what came of it.
@@ -35,15 +36,10 @@ type answer struct {
 }
 
 func (tr *tracker) questionOf(nw *nodeWatch) question {
-	q := question{path: nw.p.path, data: !nw.isList()}
-	if !nw.wanted() {
-		return q
+	q := question{path: nw.p.path, wanted: nw.wanted(), list: nw.isList()}
+	if !q.list {
+		q.value, q.absence = nw.p.wantsValue(), nw.p.wantsAbsence()
 	}
-	if nw.isList() {
-		q.list = true
-		return q
-	}
-	q.value, q.absence = nw.p.wantsValue(), nw.p.wantsAbsence()
 	return q
 }
 
@@ -52,12 +48,12 @@ func (tr *tracker) questionOf(nw *nodeWatch) question {
 func (tr *tracker) ask(q question) answer {
 	var a answer
 	switch {
+	case !q.wanted:
+		tr.s.link.Disarm(tr.s.tree.at(q.path), q.list)
 	case q.list:
 		a = tr.askList(q)
-	case q.value || q.absence:
-		a = tr.askNode(q)
 	default:
-		tr.s.link.Disarm(tr.s.tree.at(q.path), !q.data)
+		a = tr.askNode(q)
 	}
 	if a.err != nil && !denies(a.err) {
 		wait.For(tr.s.Context(), retryPause)
@@ -66,7 +62,7 @@ func (tr *tracker) ask(q question) answer {
 }
 
 func (tr *tracker) askList(q question) answer {
-	names, _, err := tr.s.link.Children(tr.s.Context(), tr.s.tree.at(q.path), true)
+	names, err := tr.s.link.Children(tr.s.Context(), tr.s.tree.at(q.path), true)
 	switch {
 	case err == nil:
 		return answer{armed: true, names: tr.s.tree.names(q.path, names)}
@@ -143,11 +139,11 @@ func (tr *tracker) takeList(p *watchedNode, nr uint64, a answer) {
 		p.names = make(map[string]*watchedNode, len(a.names))
 	}
 	for _, name := range a.names {
-		path := child(p.path, name)
-		c := p.names[path]
+		at := path.Join(p.path, name)
+		c := p.names[at]
 		if c == nil {
-			c = tr.at(path)
-			c.within, p.names[path] = p, c
+			c = tr.at(at)
+			c.within, p.names[at] = p, c
 			tr.read(&c.data)
 		} else if !c.node.Exists() || c.data.reading {
 			tr.read(&c.data)

@@ -27,8 +27,6 @@ type Registry struct {
 	sessions lifetime.Open[*session]
 }
 
-var _ registry.Registry = (*Registry)(nil)
-
 // Open opens a session, makes the chroot when it is missing, reads the namespace's
 // node and closes the session, so that a wrong address, a wrong login or an old
 // server shows here. It waits no longer than cfg.DialTimeout and ctx. The error
@@ -92,7 +90,7 @@ func (r *Registry) connect(ctx context.Context) (*session, error) {
 	s := newSession(r)
 	l, err := link.Open(ctx, link.Config{
 		Servers: r.cfg.Servers, SessionTimeout: r.cfg.SessionTimeout, DialTimeout: r.cfg.DialTimeout,
-		TLS: r.cfg.TLS, Digest: r.cfg.digest(), Notify: s.tracker.notify, Log: r.cfg.Log,
+		TLS: r.cfg.TLS, Digest: r.cfg.digest(), Notify: s.tracker.notify,
 	})
 	if err != nil {
 		return nil, err
@@ -127,10 +125,7 @@ func (r *Registry) OpenStore(ctx context.Context) (registry.StoreCloser, error) 
 	if r.sessions.Closed() {
 		return nil, errRegistryClosed
 	}
-	c := &connection{reg: r}
-	return tool.New(tool.Config{
-		Name: "zookeeper", Limits: r.cfg.Limits, Current: c.store, Closed: r.sessions.Closed, Close: c.close,
-	}), nil
+	return tool.New(tool.Config{Name: "zookeeper", Limits: r.cfg.Limits, Open: r.Open, Closed: r.sessions.Closed}), nil
 }
 
 var errRegistryClosed = fmt.Errorf("zookeeper: %w", registry.ErrClosed)

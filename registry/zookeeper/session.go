@@ -17,15 +17,13 @@ import (
 type requests interface {
 	Get(ctx context.Context, path string, watch bool) ([]byte, *zk.Stat, error)
 	Exists(ctx context.Context, path string, watch bool) (*zk.Stat, error)
-	Children(ctx context.Context, path string, watch bool) ([]string, *zk.Stat, error)
+	Children(ctx context.Context, path string, watch bool) ([]string, error)
 	Multi(ctx context.Context, ops ...any) (link.Written, error)
 	MultiAlone(ctx context.Context, ops ...any) (w link.Written, settled <-chan struct{}, err error)
 	Disarm(path string, children bool)
 	Number() int64
 	Close(ctx context.Context) error
 }
-
-var _ requests = (*link.Link)(nil)
 
 // A session is one link: a session of ZooKeeper, which the link never follows
 // with another.
@@ -38,8 +36,6 @@ type session struct {
 	number  int64
 	tracker *tracker
 }
-
-var _ registry.Session = (*session)(nil)
 
 // newSession makes a session that lacks its link: the link wants to know first
 // who hears of its events.

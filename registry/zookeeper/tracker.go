@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
 // A tracker knows what the watchers of a session watch. It arms one watch for
@@ -59,10 +58,7 @@ func (tr *tracker) add(t *target) {
 func (tr *tracker) remove(t *target) {
 	p := t.node
 	without := func(all []*target) []*target {
-		if i := slices.Index(all, t); i >= 0 {
-			return slices.Delete(all, i, i+1)
-		}
-		return all
+		return slices.DeleteFunc(all, func(other *target) bool { return other == t })
 	}
 	if p.self, p.kids = without(p.self), without(p.kids); len(p.kids) == 0 {
 		p.missing = false
@@ -147,10 +143,11 @@ func (tr *tracker) serveOne(nw *nodeWatch) {
 		tr.refuse(nw, a.err)
 	case a.err != nil:
 		nw.again = true
-	case q.list && nw.wanted():
-		tr.takeList(nw.p, nw.started, a)
-	case q.value || q.absence:
+	case !q.wanted:
+	case !q.list:
 		tr.takeNode(nw.p, nw.started, a)
+	case nw.wanted():
+		tr.takeList(nw.p, nw.started, a)
 	}
 	if nw.again && nw.wanted() {
 		tr.read(nw)
@@ -159,7 +156,7 @@ func (tr *tracker) serveOne(nw *nodeWatch) {
 }
 
 // notify takes an event of the link's: it uses up the watches that it is about.
-func (tr *tracker) notify(n link.Notification) {
+func (tr *tracker) notify(n zk.Event) {
 	path, ok := tr.s.tree.path(n.Path)
 	if !ok {
 		return

@@ -12,7 +12,6 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/pending"
-	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
 // A second target of what is watched already gets the state of a read that began
@@ -49,7 +48,7 @@ func TestAddDoesNotTakeWhatWasOnItsWay(t *testing.T) {
 		f.put("/a", "old")
 		f.late = func(string, bool) time.Duration { return 10 * time.Millisecond }
 		notify := f.notify
-		f.notify = func(link.Notification) {} // an event that is late
+		f.notify = func(zk.Event) {} // an event that is late
 		first, second := view(t, s), view(t, s)
 		first.add("/a", registry.Self)
 		elapse(15 * time.Millisecond) // the service has answered, the answer is not here

@@ -214,6 +214,4 @@ func TestTree(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, tree("").names("/", []string{"a", "zookeeper", "b"}))
 	require.Equal(t, []string{"zookeeper"}, tree("").names("/a", []string{"zookeeper"}))
 	require.Equal(t, []string{"zookeeper"}, tree("/x").names("/", []string{"zookeeper"}))
-	require.Equal(t, "/a", child("/", "a"))
-	require.Equal(t, "/a/b", child("/a", "b"))
 }

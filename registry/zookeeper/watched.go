@@ -1,10 +1,13 @@
 package zookeeper
 
 import (
+	"bytes"
+	"context"
 	"slices"
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/pending"
+	"github.com/elasticron/elasticron/registry/latch"
 )
 
 // A watchedNode is one path that somebody of the session watches, or that the list of
@@ -44,12 +47,11 @@ type nodeWatch struct {
 type target struct {
 	pending.Target
 
-	w      *watcher
-	node   *watchedNode
-	ends   bool   // absence is the last that it needs to hear of
-	need   uint64 // the first read of the node that was begun for it
-	begun  bool   // it is in: changes may be told
-	synced bool
+	w     *watcher
+	node  *watchedNode
+	ends  bool   // absence is the last that it needs to hear of
+	need  uint64 // the first read of the node that was begun for it
+	begun bool   // it is in: changes may be told
 	// Children whose first read is to come, until the target is synced.
 	waiting map[*watchedNode]uint64
 }
@@ -84,26 +86,14 @@ func (p *watchedNode) wantsAbsence() bool {
 	return (len(p.kids) > 0 && p.missing) || slices.ContainsFunc(p.self, func(t *target) bool { return !t.ends })
 }
 
-// isNews reports whether the consumer does not know this state, or a newer one,
-// already.
-func (t *target) isNews(n registry.Node) bool {
-	last, known := t.Last(n.Path)
-	if !n.Exists() {
-		return last.Exists() || (!known && t.Scope == registry.Self)
-	}
-	return !last.Exists() || n.Modified > last.Modified
-}
-
 // tellSelf offers the state that read nr has brought; 0 is an event.
 func (t *target) tellSelf(nr uint64, n registry.Node) {
 	if !t.begun && nr < t.need {
 		return // it may be older than what the session wrote before Add
 	}
-	t.w.put(t, n)
-	if t.begun = true; !t.synced {
-		t.synced = true
-		t.w.sync(t)
-	}
+	t.begun = true
+	t.tell(n)
+	t.w.Synced(&t.Target)
 }
 
 // tellChild offers the state of a child.
@@ -117,7 +107,7 @@ func (t *target) tellChild(nr uint64, p *watchedNode, n registry.Node) {
 		}
 		delete(t.waiting, p)
 	}
-	t.w.put(t, n)
+	t.tell(n)
 	t.syncWhenComplete()
 }
 
@@ -128,8 +118,41 @@ func (t *target) forgo(p *watchedNode) {
 }
 
 func (t *target) syncWhenComplete() {
-	if t.begun && !t.synced && len(t.waiting) == 0 {
-		t.synced, t.waiting = true, nil
-		t.w.sync(t)
+	if t.begun && len(t.waiting) == 0 {
+		t.waiting = nil
+		t.w.Synced(&t.Target)
 	}
+}
+
+// A watcher is a queue that the session's tracker fills. It has no goroutine. The
+// tracker's mutex guards it.
+type watcher struct {
+	*pending.Consumer[*target]
+}
+
+// Watch returns a watcher with no targets; it sends nothing.
+func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
+	if err := s.Alive(ctx); err != nil {
+		return nil, err
+	}
+	w := &watcher{}
+	w.Consumer = pending.NewConsumer(s.Context(), "zookeeper", &s.tracker.mu, pending.Hooks[*target]{
+		New:   func(t pending.Target) *target { return &target{Target: t, w: w} },
+		Start: s.tracker.add, Stop: s.tracker.remove,
+	})
+	return w, nil
+}
+
+var _ latch.EndWatcher = (*watcher)(nil)
+
+// AddUntilGone is Add of a node alone, which arms nothing once the node is gone.
+// See latch.EndWatcher.
+func (w *watcher) AddUntilGone(path string) error {
+	return w.AddAs(path, registry.Self, func(t pending.Target) *target { return &target{Target: t, w: w, ends: true} })
+}
+
+// tell queues a state.
+func (t *target) tell(n registry.Node) {
+	n.Value = bytes.Clone(n.Value) // others get the same answer
+	t.w.Put(&t.Target, n)
 }

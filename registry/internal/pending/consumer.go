@@ -12,12 +12,6 @@ import (
 // maxEvents bounds what one Next returns.
 const maxEvents = 4096
 
-// A Life is the session's that a watcher ends with.
-type Life interface {
-	Done() <-chan struct{}
-	Err() error
-}
-
 // Hooks are an adapter's part of a watcher. All are called with its mutex held.
 type Hooks[T any] struct {
 	// New makes a target of the adapter's own, around one of the queue's.
@@ -43,22 +37,24 @@ type Consumer[T watched] struct {
 	// Targets are those that were added and neither removed nor refused.
 	Targets map[Key]T
 
+	// Context ends with the session and with Close.
+	Context context.Context
+
 	adapter string
-	life    Life
+	life    context.Context // of the session, whose cause is why it ended
+	cancel  context.CancelCauseFunc
 	mu      sync.Locker
-	wake    chan struct{} // there is something to take
-	gone    chan struct{} // closed by Close
-	ended   bool
+	closed  bool
 	refused []error // of targets that the service denies
 }
 
-// NewConsumer returns the consumer's side of a watcher. mu guards it, and is held by who
-// calls what is not a method of registry.Watcher.
-func NewConsumer[T watched](adapter string, life Life, mu sync.Locker, hooks Hooks[T]) *Consumer[T] {
-	return &Consumer[T]{
-		Hooks: hooks, Targets: map[Key]T{}, adapter: adapter, life: life, mu: mu,
-		wake: make(chan struct{}, 1), gone: make(chan struct{}),
-	}
+// NewConsumer returns the consumer's side of a watcher, which ends with life, a session's context.
+// mu guards it, and is held by who calls what is not a method of registry.Watcher.
+func NewConsumer[T watched](life context.Context, adapter string, mu sync.Locker, hooks Hooks[T]) *Consumer[T] {
+	c := &Consumer[T]{Hooks: hooks, Targets: map[Key]T{}, adapter: adapter, life: life, mu: mu}
+	c.wake = make(chan struct{}, 1)
+	c.Context, c.cancel = context.WithCancelCause(life)
+	return c
 }
 
 // Add is registry.Watcher's.
@@ -106,22 +102,15 @@ func (c *Consumer[T]) forget(t T) {
 func (c *Consumer[T]) Refuse(t T, err error) {
 	c.forget(t)
 	c.refused = append(c.refused, fmt.Errorf("watch %s (%s): %w", t.own().Path, t.own().Scope, err))
-	c.Announce()
+	wait.Wake(c.wake)
 }
 
 // over reports why nothing more can come.
 func (c *Consumer[T]) over() error {
-	if c.ended {
+	if c.closed {
 		return fmt.Errorf("%s: watch: %w", c.adapter, registry.ErrClosed)
 	}
-	return c.life.Err()
-}
-
-// Announce wakes Next if there is something to take.
-func (c *Consumer[T]) Announce() {
-	if c.Len() > 0 || len(c.refused) > 0 {
-		wait.Wake(c.wake)
-	}
+	return context.Cause(c.life)
 }
 
 // Next is registry.Watcher's.
@@ -130,21 +119,22 @@ func (c *Consumer[T]) Next(ctx context.Context) ([]registry.Event, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		events, changed, err := c.take()
+		events, changed, err := c.Now()
 		if err != nil || len(events) > 0 {
 			return events, err
 		}
 		select {
 		case <-c.wake:
 		case <-changed:
-		case <-c.gone:
-		case <-c.life.Done():
+		case <-c.Context.Done():
 		case <-ctx.Done():
 		}
 	}
 }
 
-func (c *Consumer[T]) take() (events []registry.Event, changed <-chan struct{}, err error) {
+// Now is Next without waiting. Where it returns nothing, changed is closed when Hooks.Ready is to be
+// asked again.
+func (c *Consumer[T]) Now() (events []registry.Event, changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.over(); err != nil {
@@ -168,11 +158,8 @@ func (c *Consumer[T]) take() (events []registry.Event, changed <-chan struct{}, 
 func (c *Consumer[T]) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
-		return nil
-	}
-	c.ended = true
-	close(c.gone)
+	c.closed = true
+	c.cancel(registry.ErrClosed)
 	for _, t := range c.Targets {
 		c.Stop(t)
 	}

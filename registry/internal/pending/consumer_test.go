@@ -25,7 +25,7 @@ func TestConsumer(t *testing.T) {
 			Start: func(t *pending.Target) { target = t },
 			Stop:  func(*pending.Target) { target = nil },
 		}
-		c := pending.NewConsumer("test", life, &mu, hooks)
+		c := pending.NewConsumer(life.Context(), "test", &mu, hooks)
 		locked := func(f func()) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -44,7 +44,7 @@ func TestConsumer(t *testing.T) {
 		require.Equal(t, context.DeadlineExceeded, err)
 
 		time.AfterFunc(time.Second, func() {
-			locked(func() { c.Put(target, registry.Node{Path: "/a", Created: 3}); c.Announce() })
+			locked(func() { c.Put(target, registry.Node{Path: "/a", Created: 3}) })
 		})
 		events, err := c.Next(t.Context())
 		require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestConsumer(t *testing.T) {
 		require.Nil(t, target, "they are stopped")
 		require.ErrorIs(t, c.Add("/a", registry.Self), registry.ErrClosed)
 
-		last := pending.NewConsumer("test", life, &mu, hooks)
+		last := pending.NewConsumer(life.Context(), "test", &mu, hooks)
 		time.AfterFunc(time.Second, func() { life.Lose(errors.New("reason")) })
 		_, err = last.Next(t.Context())
 		require.ErrorIs(t, err, registry.ErrSessionLost)

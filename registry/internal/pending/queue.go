@@ -2,9 +2,9 @@ package pending
 
 import (
 	"container/list"
-	"iter"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // A Key tells targets apart.
@@ -18,8 +18,9 @@ type Key struct {
 type Target struct {
 	Key
 
-	nodes map[string]*entry
-	mark  *list.Element // its Synced, while queued
+	nodes  map[string]*entry
+	synced bool          // its Synced was queued
+	mark   *list.Element // its Synced, while queued
 }
 
 // An entry is one path of one target. It lives while the node exists or the
@@ -31,31 +32,12 @@ type entry struct {
 	queued *list.Element
 }
 
-// Last returns the state that was put last for a path, without its value if
-// that has been taken, and whether there is one. What is gone is forgotten in a
-// target of children once the consumer knows.
-func (t *Target) Last(path string) (registry.Node, bool) {
-	e := t.nodes[path]
-	if e == nil {
-		return registry.Node{}, false
-	}
-	return e.node, true
-}
-
-// All returns the last state of each path. The queue may be put to meanwhile.
-func (t *Target) All() iter.Seq[registry.Node] {
-	return func(yield func(registry.Node) bool) {
-		for _, e := range t.nodes {
-			if !yield(e.node) {
-				return
-			}
-		}
-	}
-}
-
 // A Queue holds events of any number of targets. The zero value is empty and
 // ready.
-type Queue struct{ items list.List }
+type Queue struct {
+	items list.List
+	wake  chan struct{} // of a Consumer: there is something to take
+}
 
 // An item is an entry that changed, or the Synced of a target.
 type item struct {
@@ -66,44 +48,66 @@ type item struct {
 // Len is the number of events that wait.
 func (q *Queue) Len() int { return q.items.Len() }
 
-// Put records the new state of a path, which may be its absence.
+// Put takes in the state of a path, which may be its absence, unless it is known already, or
+// a newer one.
 func (q *Queue) Put(t *Target, n registry.Node) {
 	e := t.nodes[n.Path]
-	if e == nil {
-		if !n.Exists() && t.Scope == registry.Children {
-			return
-		}
+	switch {
+	case e == nil && !n.Exists() && t.Scope == registry.Children:
+		return
+	case e == nil:
 		if t.nodes == nil {
 			t.nodes = make(map[string]*entry, 1)
 		}
 		e = &entry{}
 		t.nodes[n.Path] = e
-	}
-	e.node = n
-	if !n.Exists() && !e.told && t.Scope == registry.Children {
-		q.forget(t, e)
+	case n.Exists() == e.node.Exists() && n.Modified <= e.node.Modified:
 		return
 	}
-	if !n.Exists() && !e.told && e.known { // it came and went unseen
+	e.node = n
+	if !n.Exists() && !e.told && (e.known || t.Scope == registry.Children) { // it came and went unseen
 		if e.queued != nil {
 			q.items.Remove(e.queued)
 			e.queued = nil
 		}
+		if t.Scope == registry.Children {
+			delete(t.nodes, n.Path)
+		}
 		return
 	}
 	if e.queued == nil {
-		e.queued = q.items.PushBack(item{t: t, e: e})
+		e.queued = q.push(item{t: t, e: e})
 	}
 }
 
-// Synced queues the end of the target's initial state.
-func (q *Queue) Synced(t *Target) { t.mark = q.items.PushBack(item{t: t}) }
-
-func (q *Queue) forget(t *Target, e *entry) {
-	if e.queued != nil {
-		q.items.Remove(e.queued)
+// Show takes in all that a target has, and Synced behind it: what is not present is gone.
+func (q *Queue) Show(t *Target, present []registry.Node) {
+	here := make(map[string]bool, len(present))
+	for _, n := range present {
+		here[n.Path] = true
+		q.Put(t, n)
 	}
-	delete(t.nodes, e.node.Path)
+	for path := range t.nodes {
+		if !here[path] {
+			q.Put(t, registry.Node{Path: path})
+		}
+	}
+	if t.Scope == registry.Self && len(present) == 0 {
+		q.Put(t, registry.Node{Path: t.Path})
+	}
+	q.Synced(t)
+}
+
+// Synced queues the end of the target's initial state, once.
+func (q *Queue) Synced(t *Target) {
+	if !t.synced {
+		t.synced, t.mark = true, q.push(item{t: t})
+	}
+}
+
+func (q *Queue) push(it item) *list.Element {
+	wait.Wake(q.wake)
+	return q.items.PushBack(it)
 }
 
 // Take removes and returns the first events, at most limit; nil when none wait.
@@ -147,7 +151,7 @@ func (q *Queue) Drop(t *Target) {
 	if t.mark != nil {
 		q.items.Remove(t.mark)
 	}
-	t.nodes, t.mark = nil, nil
+	t.nodes, t.mark, t.synced = nil, nil, false
 }
 
 // Clear removes everything of all targets, which must not be used afterwards.

@@ -80,40 +80,66 @@ func TestQueueDropsATarget(t *testing.T) {
 	require.Zero(t, q.Len())
 }
 
-func TestTargetKnowsItsLastStates(t *testing.T) {
+func TestValuesAreKeptUntilTheyAreTaken(t *testing.T) {
 	q, d := newQueue()
-	_, known := d.Last("/d/a")
-	require.False(t, known)
 	value := at("/d/a", 1)
 	value.Value = []byte("x")
 	q.Put(d, value)
-	last, known := d.Last("/d/a")
-	require.True(t, known)
-	require.Equal(t, value, last)
-	q.Take(1)
-	last, _ = d.Last("/d/a")
-	require.Equal(t, at("/d/a", 1), last, "a value that was taken is kept no longer")
+	require.Equal(t, value, d.nodes["/d/a"].node)
+	require.Equal(t, value, q.Take(1)[0].Node)
+	require.Equal(t, at("/d/a", 1), d.nodes["/d/a"].node)
 	q.Put(d, gone("/d/a"))
-	last, known = d.Last("/d/a")
-	require.True(t, known, "the consumer does not know yet")
-	require.False(t, last.Exists())
-	q.Take(1)
-	_, known = d.Last("/d/a")
-	require.False(t, known)
+	require.Contains(t, d.nodes, "/d/a", "the consumer does not know yet")
+	require.False(t, q.Take(1)[0].Node.Exists())
+	require.Empty(t, d.nodes)
+}
 
-	for i := range 5 {
-		q.Put(d, at(fmt.Sprint("/d/", i), 7))
+func TestWhatIsNoNewsIsLeftOut(t *testing.T) {
+	q, d := newQueue()
+	q.Put(d, at("/d/a", 2))
+	require.Len(t, q.Take(9), 1)
+	q.Put(d, at("/d/a", 1))
+	q.Put(d, at("/d/a", 2))
+	q.Put(d, gone("/d/b"))
+	require.Empty(t, q.Take(9))
+	q.Put(d, gone("/d/a"))
+	q.Put(d, at("/d/a", 3))
+	require.Len(t, q.Take(9), 1)
+}
+
+func TestShowReplacesAll(t *testing.T) {
+	q, d := newQueue()
+	of := func(nodes ...registry.Node) (events []registry.Event) {
+		for _, n := range nodes {
+			events = append(events, registry.Event{Path: "/d", Scope: registry.Children, Node: n})
+		}
+		return events
 	}
-	all := 0
-	for n := range d.All() {
-		q.Put(d, gone(n.Path)) // what a state that replaces all does
-		all++
-	}
-	require.Equal(t, 5, all)
-	require.Zero(t, q.Len())
-	for range d.All() {
-		t.Fatal("nothing is left")
-	}
+	q.Show(d, []registry.Node{at("/d/a", 1), at("/d/b", 2)})
+	first := append(of(at("/d/a", 1), at("/d/b", 2)), registry.Event{Path: "/d", Scope: registry.Children, Synced: true})
+	require.Empty(t, cmp.Diff(first, q.Take(9)))
+	q.Show(d, []registry.Node{at("/d/b", 2), at("/d/c", 3)})
+	require.Empty(t, cmp.Diff(of(at("/d/c", 3), gone("/d/a")), q.Take(9)), "and Synced once")
+	q.Show(d, nil)
+	require.Len(t, q.Take(9), 2)
+	require.Empty(t, d.nodes)
+	q.Show(d, nil)
+	require.Empty(t, q.Take(9))
+	q.Drop(d)
+	q.Show(d, nil)
+	require.True(t, q.Take(9)[0].Synced, "it is as new")
+
+	self := &Target{Key: Key{Path: "/s"}}
+	q.Show(self, nil)
+	events := q.Take(9)
+	require.Len(t, events, 2)
+	require.Equal(t, gone("/s"), events[0].Node)
+	q.Show(self, nil)
+	require.Empty(t, q.Take(9))
+	q.Show(self, []registry.Node{at("/s", 1)})
+	require.Len(t, q.Take(9), 1)
+	q.Show(self, nil)
+	require.Equal(t, gone("/s"), q.Take(9)[0].Node)
 }
 
 func TestClearedQueueIsEmpty(t *testing.T) {

@@ -44,42 +44,32 @@ func SessionTimeout(d time.Duration) error {
 	return nil
 }
 
-// An Address is one server as its user wrote it.
-type Address struct {
-	// Noun is what the configuration calls it, for errors.
-	Noun string
-	// Given is all of what was written, for errors, which show no login in it.
-	Given string
-	// Host is the part of it that is host:port or host.
-	Host string
-}
-
-// Complete returns host:port, with the default port when there is none.
-func (a Address) Complete(defaultPort string) (string, error) {
-	if a.Host == "" || strings.ContainsAny(a.Host, "/@ ") {
-		return "", a.malformed("")
+// Address completes host, which is host:port or host. For errors, noun is what the configuration
+// calls it, and given all of what was written, of which they show no login.
+func Address(noun, given, host, defaultPort string) (string, error) {
+	malformed := func(hint string) error {
+		if strings.Contains(given, "@") {
+			return fmt.Errorf("%s %q has a login, which is set elsewhere; write host:port", noun, WithoutLogin(given))
+		}
+		return fmt.Errorf("%s %q is not host:port%s", noun, given, hint)
 	}
-	name, port, err := net.SplitHostPort(a.Host)
+	if host == "" || strings.ContainsAny(host, "/@ ") {
+		return "", malformed("")
+	}
+	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name, port = strings.Trim(a.Host, "[]"), defaultPort
-		if strings.Contains(name, ":") && a.Host == name {
-			return "", a.malformed("; write an IPv6 address in brackets")
+		name, port = strings.Trim(host, "[]"), defaultPort
+		if strings.Contains(name, ":") && host == name {
+			return "", malformed("; write an IPv6 address in brackets")
 		}
 	}
 	if name == "" || port == "" {
-		return "", a.malformed("")
+		return "", malformed("")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", a.malformed(" with a port of 1 to 65535")
+		return "", malformed(" with a port of 1 to 65535")
 	}
 	return net.JoinHostPort(name, port), nil
-}
-
-func (a Address) malformed(hint string) error {
-	if strings.Contains(a.Given, "@") {
-		return fmt.Errorf("%s %q has a login, which is set elsewhere; write host:port", a.Noun, WithoutLogin(a.Given))
-	}
-	return fmt.Errorf("%s %q is not host:port%s", a.Noun, a.Given, hint)
 }
 
 // WithoutLogin is what was written as an address, less what stands before an @: it may

@@ -85,7 +85,7 @@ func TestAddress(t *testing.T) {
 	for given, want := range map[string]string{
 		"a": "a:99", "a:1": "a:1", "[::1]": "[::1]:99", "[::1]:2": "[::1]:2", "10.0.0.1": "10.0.0.1:99",
 	} {
-		got, err := Address{Noun: "server", Given: given, Host: given}.Complete("99")
+		got, err := Address("server", given, given, "99")
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
@@ -97,7 +97,7 @@ func TestAddress(t *testing.T) {
 		"e:x@a": `server "…@a" has a login, which is set elsewhere; write host:port`,
 		"::1":   `server "::1" is not host:port; write an IPv6 address in brackets`,
 	} {
-		_, err := Address{Noun: "server", Given: given, Host: given}.Complete("99")
+		_, err := Address("server", given, given, "99")
 		require.EqualError(t, err, want)
 	}
 }

@@ -21,7 +21,8 @@ const (
 	unsharedAfterRefusal = 64
 )
 
-// Config is how an adapter sends commits of type Q, and gets answers of type A.
+// Config is how an adapter sends commits of type Q, and gets answers of type A. Who asks may go
+// before his commit is sent.
 type Config[Q, A any] struct {
 	// Life is the session's.
 	Life *lifetime.Lifetime
@@ -33,8 +34,6 @@ type Config[Q, A any] struct {
 	// Room begins a request, and returns what reports whether it has room for one more,
 	// which then is in it.
 	Room func() (add func(Q) bool)
-	// Keep makes q independent of its caller, who may go before it is sent.
-	Keep func(q Q)
 	// Unknown is the error of a caller who leaves while his commit is under way.
 	Unknown func(ctx context.Context) error
 }
@@ -130,7 +129,6 @@ func (s *Queue[Q, A]) enter(ctx context.Context, q Q) (e *entry[Q, A], counted b
 	case !s.Room()(q): // it would go alone after a wait
 		return nil, false
 	}
-	s.Keep(q)
 	e = &entry[Q, A]{q: q, ctx: ctx, queued: true, done: make(chan struct{})}
 	s.waiting = append(s.waiting, e)
 	s.depart(false)

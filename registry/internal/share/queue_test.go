@@ -57,7 +57,6 @@ func start() *service {
 			n := 0
 			return func(q int) bool { n++; s.looks++; return n <= s.most && q < 1000 }
 		},
-		Keep:    func(int) {},
 		Unknown: func(context.Context) error { return errUnknown },
 	})
 	return s

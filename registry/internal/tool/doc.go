@@ -1,5 +1,6 @@
 // Package tool makes a registry.StoreCloser of what an adapter has already: a store that
-// lives as long as it is open, or sessions that follow one another.
+// lives as long as it is open, or sessions that follow one another. Each is what it and package
+// retry have in common: a store that does the same about each of its calls.
 //
 // # Guarantees
 //

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,34 +16,40 @@ type Config struct {
 	Name string
 	// Limits of a commit.
 	Limits registry.Limits
-	// Current returns what serves the next call. It is called again after an answer of
-	// registry.ErrSessionLost, and may wait until ctx ends.
-	Current func(ctx context.Context) (registry.Store, error)
+	// Open opens a session, for the first call and once the one before is lost.
+	Open func(ctx context.Context) (registry.Session, error)
 	// Closed says whether the registry was closed around the store.
 	Closed func() bool
-	// Close ends what Current returned. It is called once.
-	Close func(ctx context.Context) error
 }
 
 // New returns a StoreCloser.
-func New(cfg Config) registry.StoreCloser { return &store{Config: cfg, done: make(chan struct{})} }
+func New(cfg Config) registry.StoreCloser { return newStore(cfg, nil) }
 
 // One returns a StoreCloser of a session that nothing but Close can end, that of its
 // registry too.
 func One(name string, s registry.Session) registry.StoreCloser {
-	return New(Config{
-		Name: name, Limits: s.Limits(), Close: s.Close,
-		Current: func(context.Context) (registry.Store, error) { return s, nil },
-		Closed:  func() bool { return s.Err() != nil },
-	})
+	return newStore(Config{
+		Name: name, Limits: s.Limits(), Closed: func() bool { return s.Err() != nil },
+		Open: func(context.Context) (registry.Session, error) { return nil, registry.ErrClosed },
+	}, s)
+}
+
+func newStore(cfg Config, first registry.Session) *store {
+	s := &store{Config: cfg, done: make(chan struct{}), session: first}
+	s.Store = Each(cfg.Limits, s.ask)
+	return s
 }
 
 type store struct {
 	Config
+	registry.Store
 
 	done    chan struct{}
 	closing sync.Once
 	err     error
+
+	mu      sync.Mutex
+	session registry.Session // nil before the first call
 }
 
 func (s *store) Limits() registry.Limits { return s.Config.Limits }
@@ -50,7 +57,11 @@ func (s *store) Limits() registry.Limits { return s.Config.Limits }
 func (s *store) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		close(s.done)
-		s.err = s.Config.Close(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.session != nil {
+			s.err = s.session.Close(ctx)
+		}
 	})
 	return s.err
 }
@@ -66,17 +77,27 @@ func (s *store) closed() error {
 	return fmt.Errorf("%s: store: %w", s.Name, registry.ErrClosed)
 }
 
-func (s *store) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	return ask(ctx, s, func(from registry.Store) ([]registry.Node, error) { return from.Get(ctx, paths...) })
-}
-
-func (s *store) Children(ctx context.Context, path string) ([]string, error) {
-	return ask(ctx, s, func(from registry.Store) ([]string, error) { return from.Children(ctx, path) })
-}
-
-func (s *store) Sync(ctx context.Context) error {
-	_, err := ask(ctx, s, func(from registry.Store) (struct{}, error) { return struct{}{}, from.Sync(ctx) })
-	return err
+// current returns the session that serves the next call.
+func (s *store) current(ctx context.Context) (registry.Store, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := cmp.Or(s.closed(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	if s.session != nil && s.session.Err() != nil { // it is lost
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = s.session.Close(ended)
+		s.session = nil
+	}
+	if s.session == nil {
+		opened, err := s.Open(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: store: %w", s.Name, err)
+		}
+		s.session = opened
+	}
+	return s.session, nil
 }
 
 func (s *store) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
@@ -86,11 +107,11 @@ func (s *store) Commit(ctx context.Context, ops ...registry.Op) (registry.Revisi
 				s.Name, registry.ErrInvalid, i)
 		}
 	}
-	return ask(ctx, s, func(to registry.Store) (registry.Revision, error) { return to.Commit(ctx, ops...) })
+	return s.Store.Commit(ctx, ops...)
 }
 
 func (s *store) Watch(ctx context.Context) (registry.Watcher, error) {
-	w, err := ask(ctx, s, func(from registry.Store) (registry.Watcher, error) { return from.Watch(ctx) })
+	w, err := s.Store.Watch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,20 +119,16 @@ func (s *store) Watch(ctx context.Context) (registry.Watcher, error) {
 }
 
 // ask calls one store after another, as long as it is only lost that they are.
-func ask[T any](ctx context.Context, s *store, call func(registry.Store) (T, error)) (T, error) {
-	var none T
+func (s *store) ask(ctx context.Context, call func(registry.Store) error) error {
 	for {
-		if err := s.closed(); err != nil {
-			return none, err
-		}
-		current, err := s.Current(ctx)
+		current, err := s.current(ctx)
 		if err != nil {
-			return none, s.translate(err)
+			return s.translate(err)
 		}
-		answer, err := call(current)
+		err = call(current)
 		lost := errors.Is(err, registry.ErrSessionLost) && !errors.Is(err, registry.ErrUncertain)
 		if !lost || s.closed() != nil || ctx.Err() != nil {
-			return answer, s.translate(err)
+			return s.translate(err)
 		}
 	}
 }
@@ -143,4 +160,52 @@ func (w *watcher) Add(path string, scope registry.Scope) error {
 func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
 	events, err := w.Watcher.Next(ctx)
 	return events, w.store.translate(err)
+}
+
+// Each returns a store each of whose calls is what ask makes of a call of another.
+func Each(limits registry.Limits, ask func(context.Context, func(registry.Store) error) error) registry.Store {
+	return &each{limits: limits, ask: ask}
+}
+
+type each struct {
+	limits registry.Limits
+	ask    func(ctx context.Context, call func(registry.Store) error) error
+}
+
+func (e *each) Limits() registry.Limits { return e.limits }
+
+func (e *each) Get(ctx context.Context, paths ...string) (nodes []registry.Node, err error) {
+	err = e.ask(ctx, func(s registry.Store) (err error) {
+		nodes, err = s.Get(ctx, paths...)
+		return err
+	})
+	return nodes, err
+}
+
+func (e *each) Children(ctx context.Context, path string) (names []string, err error) {
+	err = e.ask(ctx, func(s registry.Store) (err error) {
+		names, err = s.Children(ctx, path)
+		return err
+	})
+	return names, err
+}
+
+func (e *each) Sync(ctx context.Context) error {
+	return e.ask(ctx, func(s registry.Store) error { return s.Sync(ctx) })
+}
+
+func (e *each) Commit(ctx context.Context, ops ...registry.Op) (rev registry.Revision, err error) {
+	err = e.ask(ctx, func(s registry.Store) (err error) {
+		rev, err = s.Commit(ctx, ops...)
+		return err
+	})
+	return rev, err
+}
+
+func (e *each) Watch(ctx context.Context) (w registry.Watcher, err error) {
+	err = e.ask(ctx, func(s registry.Store) (err error) {
+		w, err = s.Watch(ctx)
+		return err
+	})
+	return w, err
 }

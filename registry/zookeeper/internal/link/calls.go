@@ -42,16 +42,11 @@ func (l *Link) Exists(ctx context.Context, path string, watch bool) (*zk.Stat, e
 
 // Children lists the names below a node, in no order. With watch the next
 // creation or deletion of a child, or the node's end, is notified.
-func (l *Link) Children(ctx context.Context, path string, watch bool) ([]string, *zk.Stat, error) {
-	type answer struct {
-		names []string
-		stat  *zk.Stat
-	}
-	a, err := read(ctx, l, watch, opChildren, path, func() (answer, error) {
-		names, stat, err := l.zk.Children(path)
-		return answer{names, stat}, err
+func (l *Link) Children(ctx context.Context, path string, watch bool) ([]string, error) {
+	return read(ctx, l, watch, opChildren, path, func() ([]string, error) {
+		names, _, err := l.zk.Children(path)
+		return names, err
 	})
-	return a.names, a.stat, err
 }
 
 // read repeats a read until it is answered, or ctx or the session ends.

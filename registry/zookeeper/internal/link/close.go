@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/lifetime"
 )
-
-// xidGoodbye is the number of the request that ends the session.
-const xidGoodbye = -12
 
 // Close ends the session at the service: on the connection that it has, else on one
 // of its own, by number and password. It waits for the service no longer than ctx
@@ -34,7 +32,6 @@ func (l *Link) close(ctx context.Context) error {
 		l.cut(lifetime.ErrClosed)
 	}
 	err := l.farewell(ctx)
-	<-l.ready
 	for range l.events {
 		// The client closes it when its goroutines have ended.
 		continue
@@ -55,12 +52,11 @@ func (l *Link) sayGoodbye(ctx context.Context) {
 		return
 	}
 	c.goodbye()
-	timer := time.NewTimer(l.timeout() / marginPart)
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeout(ctx, l.timeout()/marginPart)
+	defer cancel()
 	select {
 	case <-l.left:
-	case <-c.over:
-	case <-timer.C:
+	case <-c.over.Done():
 	case <-ctx.Done():
 	}
 }
@@ -110,39 +106,40 @@ func (l *Link) endAt(ctx context.Context, s *servers, server string) error {
 		return err
 	}
 	in := bufio.NewReader(raw)
-	answer, err := readFrame(in)
+	answer, err := readFrame(in, nil)
 	if err != nil {
 		return err
 	}
-	if a, err := parseConnectAnswer(answer); err != nil || a.session == 0 {
+	if a, err := parseConnectAnswer(answer[4:]); err != nil || a.session == 0 {
 		return err // 0: it has ended already
 	}
 	if _, err := raw.Write(newFrame(xidGoodbye, opClose).frame()); err != nil {
 		return err
 	}
 	for {
-		answer, err := readFrame(in)
+		answer, err := readFrame(in, nil)
 		if err != nil {
 			return err
 		}
-		if len(answer) >= headerBytes && getInt32(answer) == xidGoodbye {
+		if len(answer) >= 4+headerBytes && getInt32(answer[4:]) == xidGoodbye {
 			return nil
 		}
 	}
 }
 
-func readFrame(in *bufio.Reader) ([]byte, error) {
-	head := make([]byte, 4)
-	if _, err := io.ReadFull(in, head); err != nil {
+// readFrame reads one frame, its length in front, into the room that buf has.
+func readFrame(in *bufio.Reader, buf []byte) ([]byte, error) {
+	buf = slices.Grow(buf[:0], 4)[:4]
+	if _, err := io.ReadFull(in, buf); err != nil {
 		return nil, err
 	}
-	n := getInt32(head)
+	n := int(getInt32(buf))
 	if n < 0 || n > maxFrame {
-		return nil, errMalformed
+		return nil, fmt.Errorf("%w: length %d", errMalformed, n)
 	}
-	frame := make([]byte, n)
-	_, err := io.ReadFull(in, frame)
-	return frame, err
+	buf = slices.Grow(buf, n)[:4+n]
+	_, err := io.ReadFull(in, buf[4:])
+	return buf, err
 }
 
 // deadEnd is the last connection of a client whose session has ended. It leads
@@ -153,19 +150,19 @@ func (l *Link) deadEnd() net.Conn {
 	l.work.Go(func() {
 		defer server.Close()
 		in := bufio.NewReader(server)
-		if _, err := readFrame(in); err != nil {
+		if _, err := readFrame(in, nil); err != nil {
 			return
 		}
 		if _, err := server.Write(grantedSession()); err != nil {
 			return
 		}
-		l.toldEnd.Do(func() { close(l.ended) })
+		l.atEnd()
 		for {
-			request, err := readFrame(in)
-			if err != nil || len(request) < 8 {
+			request, err := readFrame(in, nil)
+			if err != nil || len(request) < 12 {
 				return
 			}
-			if _, err := server.Write(closedReply(getInt32(request), getInt32(request[4:]))); err != nil {
+			if _, err := server.Write(closedReply(getInt32(request[4:]), getInt32(request[8:]))); err != nil {
 				return
 			}
 		}
@@ -174,9 +171,7 @@ func (l *Link) deadEnd() net.Conn {
 }
 
 func grantedSession() []byte {
-	w := &writer{b: make([]byte, 4, 64)}
-	w.int32(0)
-	w.int32(60_000)
+	w := newFrame(0, 60_000)
 	w.int64(1)
 	w.text(string(make([]byte, 16)))
 	return w.frame()
@@ -184,13 +179,12 @@ func grantedSession() []byte {
 
 func closedReply(xid, op int32) []byte {
 	const connectionLoss = -4
-	w := &writer{b: make([]byte, 4, 32)}
-	w.int32(xid)
+	w := newFrame(xid)
 	w.int64(0)
+	code := int32(connectionLoss)
 	if op == opClose || op == opPing {
-		w.int32(0)
-	} else {
-		w.int32(connectionLoss)
+		code = 0
 	}
+	w.int32(code)
 	return w.frame()
 }

@@ -3,6 +3,7 @@ package link
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,16 +29,14 @@ const (
 	readBuffer = 64 << 10
 	keepFrame  = 1 << 20 // a larger buffer is not kept
 	maxUnsent  = 4 << 20 // what may wait to be written
-	// atOnce is how much is written by its caller: the system has room for it when
-	// nothing else is under way, so that the caller is not held up.
-	atOnce = 8 << 10
 )
 
 // A conn is what the client takes for its connection. It reads and writes whole
 // frames, and adds and takes away some of its own. The client writes from one
 // goroutine and reads from one other.
 type conn struct {
-	raw    net.Conn
+	net.Conn
+
 	l      *Link
 	server string
 
@@ -52,23 +51,20 @@ type conn struct {
 	room    *sync.Cond // unsent has shrunk, or all is over
 	asked   time.Time  // when the session was asked for; zero: not yet
 	unsent  []byte
-	spare   []byte
-	writing bool
-	broken  bool
-	pending queue // requests that are not answered
-	pings   queue
+	pending []sent // requests that are not answered, in their order
 	beats   uint32 // heartbeats sent so far
 	tick    int    // heartbeats that were due so far
-	heard   int    // the tick of the latest answer
+	heard   int    // the tick of the latest that came
 	wake    chan struct{}
-	over    chan struct{}
+	over    context.Context
+	end     context.CancelFunc
 }
 
 func newConn(l *Link, raw net.Conn, server string) *conn {
 	c := &conn{
-		raw: raw, l: l, server: server, in: bufio.NewReaderSize(raw, readBuffer),
-		wake: make(chan struct{}, 1), over: make(chan struct{}),
+		Conn: raw, l: l, server: server, in: bufio.NewReaderSize(raw, readBuffer), wake: make(chan struct{}, 1),
 	}
+	c.over, c.end = context.WithCancel(context.Background())
 	c.room = sync.NewCond(&c.mu)
 	return c
 }
@@ -76,24 +72,13 @@ func newConn(l *Link, raw net.Conn, server string) *conn {
 // fail ends the connection, once.
 func (c *conn) fail(reason error) {
 	c.mu.Lock()
-	if c.broken {
-		c.mu.Unlock()
-		return
-	}
-	c.broken = true
-	close(c.over)
+	first := c.over.Err() == nil
+	c.end()
 	c.room.Broadcast()
 	c.mu.Unlock()
-	_ = c.raw.Close()
-	c.l.offline(c, reason)
-}
-
-func (c *conn) isOver() bool {
-	select {
-	case <-c.over:
-		return true
-	default:
-		return false
+	if first {
+		_ = c.Conn.Close()
+		c.l.offline(c, reason)
 	}
 }
 
@@ -103,7 +88,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.broken:
+	case c.over.Err() != nil:
 	case c.asked.IsZero():
 		c.ask(b)
 	default:
@@ -116,106 +101,65 @@ func (c *conn) Write(b []byte) (int, error) {
 // answer, which need not have been one of the client's. c.mu is held.
 func (c *conn) ask(b []byte) {
 	const zxidAt, sessionAt = 4 + 4, 4 + 4 + 8 + 4
-	if len(b) < sessionAt+8 || !c.l.mayAsk(getInt64(b[sessionAt:])) {
-		c.failLater(errForeign)
+	if len(b) < sessionAt+8 || c.l.Number() != getInt64(b[sessionAt:]) { // a new one only as long as there was none
+		c.l.work.Go(func() { c.fail(errForeign) }) // which needs c.mu
 		return
 	}
 	b = bytes.Clone(b)
 	binary.BigEndian.PutUint64(b[zxidAt:], uint64(c.l.zxid.Load())) //nolint:gosec // the wire's form
 	c.asked = time.Now()
-	_ = c.raw.SetReadDeadline(c.asked.Add(c.l.handshakeTime()))
-	c.write(b)
+	_ = c.Conn.SetReadDeadline(c.asked.Add(c.l.handshakeTime()))
+	c.queue(b)
 }
 
 // request passes one of its requests on. c.mu is held.
 func (c *conn) request(b []byte) {
 	xid, op := getInt32(b[4:]), getInt32(b[8:])
 	s := sent{xid: xid, op: op, at: time.Now(), tick: c.tick}
-	if op == opPing {
-		c.pings.push(s)
-	} else {
+	if op != opPing { // heartbeats ask more than these
 		s.path = c.l.watches.arms(op, b[12:])
-		c.pending.push(s)
+		c.pending = append(c.pending, s)
 	}
-	c.pass(b)
-	for len(c.unsent) > maxUnsent && !c.broken {
+	c.queue(b)
+	for len(c.unsent) > maxUnsent && c.over.Err() == nil {
 		c.room.Wait()
 	}
-}
-
-// pass takes one frame of the client's. c.mu is held.
-func (c *conn) pass(b []byte) {
-	c.unsent = append(c.unsent, b...)
-	c.push()
-}
-
-// push writes at once when nothing else is under way, and lets others share the
-// next system call when something is. c.mu is held.
-func (c *conn) push() {
-	if len(c.pending) <= 1 && !c.writing && len(c.unsent) <= atOnce {
-		c.writeUnsent()
-		return
-	}
-	c.wakeFlusher()
 }
 
 // queue leaves b to the flusher. c.mu is held.
 func (c *conn) queue(b []byte) {
 	c.unsent = append(c.unsent, b...)
-	c.wakeFlusher()
+	wait.Wake(c.wake)
 }
 
-// wakeFlusher does so if there is something to write. c.mu is held.
-func (c *conn) wakeFlusher() {
-	if len(c.unsent) > 0 && !c.writing {
-		wait.Wake(c.wake)
-	}
-}
-
-// writeUnsent writes what is queued. c.mu is held, but not while it writes.
-func (c *conn) writeUnsent() {
-	data := c.unsent
-	c.unsent = c.spare[:0]
-	c.write(data)
-	if c.spare = data; cap(data) > keepFrame {
-		c.spare = nil
-	}
-	c.room.Broadcast()
-}
-
-// write makes a system call without the lock. c.mu is held.
-func (c *conn) write(b []byte) {
-	c.writing = true
-	c.mu.Unlock()
-	_ = c.raw.SetWriteDeadline(time.Now().Add(c.l.timeout()))
-	_, err := c.raw.Write(b)
-	if err != nil {
-		c.fail(err)
-	}
-	c.mu.Lock()
-	c.writing = false
-	c.wakeFlusher()
-}
-
-// flush writes what is queued until the connection ends.
+// flush writes what is queued until the connection ends. What comes while it writes shares the
+// next system call.
 func (c *conn) flush() {
+	var data []byte
 	for {
 		select {
 		case <-c.wake:
-		case <-c.over:
+		case <-c.over.Done():
 			return
 		}
 		runtime.Gosched()
 		c.mu.Lock()
-		for len(c.unsent) > 0 && !c.writing && !c.broken {
-			c.writeUnsent()
-		}
+		data, c.unsent = c.unsent, data[:0]
+		c.room.Broadcast()
 		c.mu.Unlock()
+		if len(data) == 0 {
+			continue
+		}
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.l.timeout()))
+		if _, err := c.Conn.Write(data); err != nil {
+			c.fail(err)
+			return
+		}
+		if cap(data) > keepFrame {
+			data = nil
+		}
 	}
 }
-
-// failLater ends the connection from under its own lock.
-func (c *conn) failLater(reason error) { c.l.work.Go(func() { c.fail(reason) }) }
 
 // Read gives the client the next bytes of a frame that is meant for it.
 func (c *conn) Read(p []byte) (int, error) {
@@ -232,24 +176,14 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // next reads one frame and leaves it in rest, unless it is not the client's.
 func (c *conn) next() error {
-	if cap(c.frame) < 4 || cap(c.frame) > keepFrame {
-		c.frame = make([]byte, 4, 4096)
+	if cap(c.frame) > keepFrame {
+		c.frame = nil
 	}
-	c.frame = c.frame[:4]
-	if _, err := io.ReadFull(c.in, c.frame); err != nil {
+	frame, err := readFrame(c.in, c.frame)
+	if err != nil {
 		return c.readError(err)
 	}
-	n := int(getInt32(c.frame))
-	if n < 0 || n > maxFrame {
-		return fmt.Errorf("%w: length %d", errMalformed, n)
-	}
-	if cap(c.frame) < 4+n {
-		c.frame = append(make([]byte, 0, 4+n), c.frame...)
-	}
-	c.frame = c.frame[:4+n]
-	if _, err := io.ReadFull(c.in, c.frame[4:]); err != nil {
-		return c.readError(err)
-	}
+	c.frame = frame
 	if !c.greeted {
 		c.rest = c.frame
 		return c.welcome(c.frame[4:])
@@ -274,7 +208,7 @@ func (c *conn) welcome(b []byte) error {
 	if err != nil || a.session == 0 {
 		return err // 0: the client knows what that means
 	}
-	_ = c.raw.SetReadDeadline(time.Time{})
+	_ = c.Conn.SetReadDeadline(time.Time{})
 	c.greeted = true
 	c.mu.Lock()
 	asked := c.asked
@@ -325,12 +259,12 @@ func (c *conn) take(b []byte) error {
 		return fmt.Errorf("%w: an answer of %d bytes", errMalformed, len(b))
 	}
 	xid, zxid, code := getInt32(b), getInt64(b[4:]), getInt32(b[12:])
+	c.mu.Lock()
+	c.heard = c.tick
+	c.mu.Unlock()
 	switch {
 	case xid == xidEvent:
 		return c.event(b[headerBytes:])
-	case xid == xidPing:
-		_, err := c.answered(&c.pings, xid, 0, 0)
-		return err
 	case xid == xidAuth && code != 0:
 		c.l.giveUp(fmt.Errorf("zookeeper: %w: %s refused the user and password (digest)", registry.ErrDenied, c.server))
 		return errClosed
@@ -347,7 +281,7 @@ func (c *conn) take(b []byte) error {
 
 // takeAnswer looks at the answer to a request.
 func (c *conn) takeAnswer(xid int32, zxid int64, code int32, body []byte) error {
-	s, err := c.answered(&c.pending, xid, zxid, code)
+	s, err := c.answered(xid, zxid, code)
 	if err != nil {
 		return err
 	}
@@ -384,16 +318,19 @@ func (c *conn) event(b []byte) error {
 	kind := zk.EventType(getInt32(b))
 	c.l.watches.used(kind, path)
 	if c.l.cfg.Notify != nil && kind > 0 {
-		c.l.cfg.Notify(Notification{Type: kind, Path: path})
+		c.l.cfg.Notify(zk.Event{Type: kind, Path: path})
 	}
 	return nil
 }
 
 // answered matches an answer with the oldest request: the service keeps the order.
-func (c *conn) answered(q *queue, xid int32, zxid int64, code int32) (sent, error) {
+func (c *conn) answered(xid int32, zxid int64, code int32) (sent, error) {
 	c.mu.Lock()
-	s, ok := q.pop()
-	c.heard = c.tick
+	var s sent
+	ok := len(c.pending) > 0
+	if ok {
+		s, c.pending = c.pending[0], c.pending[1:]
+	}
 	c.mu.Unlock()
 	if !ok || s.xid != xid {
 		return sent{}, fmt.Errorf("%w: answer %d to request %d", errMalformed, xid, s.xid)

@@ -329,7 +329,7 @@ func TestDefectNewDataComesBeforeItsEvent(t *testing.T) {
 
 	proxy := way(t)
 	var events atomic.Int64
-	l := open(t, link.Config{Servers: []string{proxy.Addr()}, SessionTimeout: 10 * time.Second, Notify: func(link.Notification) { events.Add(1) }})
+	l := open(t, link.Config{Servers: []string{proxy.Addr()}, SessionTimeout: 10 * time.Second, Notify: func(zk.Event) { events.Add(1) }})
 	for n := range int64(rounds) {
 		_, _, err := l.Get(ctx, node, true)
 		require.NoError(t, err)

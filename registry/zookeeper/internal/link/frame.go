@@ -10,7 +10,6 @@ import (
 // Operations and reserved request numbers of the protocol (ZooDefs.java,
 // ClientCnxn.java of ZooKeeper).
 const (
-	opCreate    = 1
 	opDelete    = 2
 	opExists    = 3
 	opGetData   = 4
@@ -25,10 +24,10 @@ const (
 	opMulti     = 14
 	opClose     = -11
 	xidEvent    = -1
-	xidPing     = -2
 	xidAuth     = -4
 	xidWatches  = -8
-	xidVersion  = -9 // ours: is this server 3.5 or newer
+	xidVersion  = -9  // ours: is this server 3.5 or newer
+	xidGoodbye  = -12 // ours: the end of the session
 	errNoNode   = -101
 	errNoAuth   = -102
 	errUnknown  = -6   // unimplemented
@@ -51,10 +50,12 @@ var errMalformed = errors.New("malformed frame from the server")
 // A writer builds one frame.
 type writer struct{ b []byte }
 
-func newFrame(xid, op int32) *writer {
+// newFrame begins one: with its number and operation, if it is a request.
+func newFrame(head ...int32) *writer {
 	w := &writer{b: make([]byte, 4, 64)}
-	w.int32(xid)
-	w.int32(op)
+	for _, v := range head {
+		w.int32(v)
+	}
 	return w
 }
 
@@ -113,8 +114,7 @@ func parseConnectAnswer(b []byte) (connectAnswer, error) {
 // connectFrame asks a server for a session, for one that exists by its number
 // and password.
 func connectFrame(zxid int64, timeout time.Duration, session int64, password []byte) []byte {
-	w := &writer{b: make([]byte, 4, 64)}
-	w.int32(0)
+	w := newFrame(0)
 	w.int64(zxid)
 	w.int32(int32(timeout / time.Millisecond)) //nolint:gosec // a session timeout fits
 	w.int64(session)

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -69,7 +68,7 @@ func (l *Link) online(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.probed = true
-	if l.current == c && l.Err() == nil && !c.isOver() { // else offline has been here, or will be
+	if l.current == c && l.Err() == nil && c.over.Err() == nil { // else offline has been here, or will be
 		select {
 		case <-l.up:
 		default:
@@ -77,7 +76,6 @@ func (l *Link) online(c *conn) {
 		}
 	}
 	l.servers.reached(c.server)
-	l.log.Debug("zookeeper: connected", "server", c.server, "session", l.ID())
 }
 
 // offline closes it: the connection has broken.
@@ -85,14 +83,12 @@ func (l *Link) offline(c *conn, reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.servers.failed(c.server, reason)
-	l.broke = fmt.Errorf("%s: %w", c.server, reason)
 	if l.current != c {
 		return
 	}
 	select {
 	case <-l.up:
 		l.up = make(chan struct{})
-		l.log.Debug("zookeeper: connection lost", "server", c.server, "session", l.ID(), "reason", reason)
 	default:
 	}
 }
@@ -146,9 +142,6 @@ func (l *Link) cut(reason error) {
 	}
 }
 
-// leave notes that the service has ended the session.
-func (l *Link) leave() { l.leaving.Do(func() { close(l.left) }) }
-
 // giveUp ends the session, and makes Open fail with err.
 func (l *Link) giveUp(err error) {
 	l.mu.Lock()
@@ -157,14 +150,6 @@ func (l *Link) giveUp(err error) {
 	}
 	l.mu.Unlock()
 	l.Lose(err)
-}
-
-// mayAsk reports whether the client may ask a server for session: a new one only
-// as long as there was none.
-func (l *Link) mayAsk(session int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return session == l.id
 }
 
 // timeout is what was granted, or asked for as long as nothing was.

@@ -1,11 +1,11 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -30,22 +30,14 @@ type Config struct {
 	TLS *tls.Config
 	// Digest is "user:password", shown at every connection; "" shows nothing.
 	Digest string
-	// Notify is called for every watch event, in the order of the wire, from a
-	// goroutine of the connection. It must not block and must not call the Link.
-	// nil ignores events.
-	Notify func(Notification)
+	// Notify is called for every watch event, which uses up the watches that it is about, in
+	// the order of the wire, from a goroutine of the connection. It must not block and must
+	// not call the Link. nil ignores events.
+	Notify func(zk.Event)
 	// Lookup finds the addresses of a host; nil asks the system.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	// Dial connects to an address; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Log hears of connections made and lost; nil is silent.
-	Log *slog.Logger
-}
-
-// A Notification is one watch event. It uses up the watches that it is about.
-type Notification struct {
-	Type zk.EventType
-	Path string
 }
 
 // errExpired is why a session ended.
@@ -56,7 +48,6 @@ type Link struct {
 	*lifetime.Lifetime
 
 	cfg     Config
-	log     *slog.Logger
 	zk      *zk.Conn
 	events  <-chan zk.Event // closed when the client's goroutines have ended
 	servers *servers
@@ -72,18 +63,16 @@ type Link struct {
 	up       chan struct{} // closed while there is a connection with the session on it
 	conn     *conn         // the latest that was dialled
 	current  *conn         // the latest on which the session was confirmed
-	broke    error         // why the latest connection ended
 	probed   bool          // a server has shown that it is new enough
 	fatal    error         // why no session can ever be had: Open fails with it
 
 	zxid    atomic.Int64 // of the newest answer
 	granted atomic.Int64 // the timeout that the service granted; 0: none yet
 
-	ready   chan struct{} // closed once zk and events are set
-	left    chan struct{} // closed once the service has ended the session
-	ended   chan struct{} // closed once the client is at the dead end
-	leaving sync.Once
-	toldEnd sync.Once
+	ended chan struct{} // closed once the client is at the dead end
+	atEnd func()        // closes it, once
+	left  chan struct{} // closed once the service has ended the session
+	leave func()        // closes it, once
 
 	closing  sync.Once
 	closeErr error
@@ -92,17 +81,12 @@ type Link struct {
 // Open asks for a session and waits for it. The error wraps ErrInvalid,
 // ErrDenied, or ErrUnavailable with the reason of each server when ctx ends first.
 func Open(ctx context.Context, cfg Config) (*Link, error) {
-	if len(cfg.Servers) == 0 {
-		return nil, fmt.Errorf("zookeeper: %w: no servers", registry.ErrInvalid)
-	}
 	l := &Link{
 		Lifetime: lifetime.New("zookeeper"),
-		cfg:      cfg, log: cfg.Log, watches: newWatches(), servers: newServers(cfg), up: make(chan struct{}),
-		ready: make(chan struct{}), left: make(chan struct{}), ended: make(chan struct{}),
+		cfg:      cfg, watches: newWatches(), servers: newServers(cfg), up: make(chan struct{}),
+		left: make(chan struct{}), ended: make(chan struct{}),
 	}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
+	l.leave, l.atEnd = sync.OnceFunc(func() { close(l.left) }), sync.OnceFunc(func() { close(l.ended) })
 	l.writes = share.New(l.sharing())
 	conn, events, err := zk.Connect(cfg.Servers, cfg.SessionTimeout,
 		zk.WithDialer(l.dial), zk.WithHostProvider(l.servers), zk.WithLogger(silence{}), zk.WithLogInfo(false),
@@ -111,7 +95,6 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 		return nil, fmt.Errorf("zookeeper: %w: %w", registry.ErrInvalid, err)
 	}
 	l.zk, l.events = conn, events
-	close(l.ready)
 	l.work.Go(l.outlive)
 	if err := l.awaitSession(ctx); err != nil {
 		_ = l.Close(ctx)
@@ -121,22 +104,16 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 }
 
 func (l *Link) awaitSession(ctx context.Context) error {
-	select {
-	case <-l.connected():
-		return nil
-	case <-l.Done():
-	case <-ctx.Done():
-	}
+	err := l.await(ctx)
 	l.mu.Lock()
-	fatal := l.fatal
-	l.mu.Unlock()
-	if fatal != nil {
-		return fatal
+	defer l.mu.Unlock()
+	switch {
+	case err == nil || l.fatal != nil:
+		return l.fatal
+	case errors.Is(err, registry.ErrSessionLost):
+		return fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, cmp.Or(ctx.Err(), l.servers.reasons()))
 	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("zookeeper: %w: %w (%w)", registry.ErrUnavailable, err, l.servers.reasons())
-	}
-	return fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, l.servers.reasons())
+	return err
 }
 
 // Number is the session's at the service. Its text is the ID.
@@ -167,10 +144,8 @@ func (l *Link) expire() {
 // dial is the client's dialer. Once the session has ended it leads to a dead end.
 func (l *Link) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	c, err := l.reach(server)
-	select {
-	case <-l.Done():
-		return l.deadEnd(), nil
-	default:
+	if l.Err() != nil {
+		return l.deadEnd(), nil //nolint:nilerr // the client is to finish, not to dial again
 	}
 	if err != nil {
 		return nil, err
@@ -200,7 +175,6 @@ func (l *Link) reach(server string) (*conn, error) {
 func (l *Link) outlive() {
 	<-l.Done()
 	if reason := l.Err(); !errors.Is(reason, lifetime.ErrClosed) { // its owner says goodbye first
-		l.log.Debug("zookeeper: session lost", "session", l.ID(), "reason", reason)
 		l.cut(reason)
 	}
 	<-l.ended

@@ -35,7 +35,7 @@ func TestRequests(t *testing.T) {
 	require.Equal(t, "x", string(value))
 	require.Equal(t, l.Number(), stat.EphemeralOwner)
 	require.Equal(t, w.Zxid, stat.Czxid)
-	names, _, err := l.Children(ctx, dir, false)
+	names, err := l.Children(ctx, dir, false)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"a", "b"}, names)
 	w, err = l.Multi(ctx, create(dir+"/c", 0), create(dir+"/b", 0), create(dir+"/d", 0))
@@ -96,10 +96,10 @@ func TestConcurrentRequests(t *testing.T) {
 // A log collects notifications.
 type log struct {
 	mu  sync.Mutex
-	all []link.Notification
+	all []zk.Event
 }
 
-func (n *log) add(e link.Notification) {
+func (n *log) add(e zk.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all = append(n.all, e)
@@ -137,7 +137,7 @@ func TestWatches(t *testing.T) {
 			stat, err := l.Exists(ctx, dir+"/new", true)
 			require.NoError(t, err)
 			require.Nil(t, stat)
-			_, _, err = l.Children(ctx, dir, true)
+			_, err = l.Children(ctx, dir, true)
 			require.NoError(t, err)
 			heal := func() {}
 			if breakIt {

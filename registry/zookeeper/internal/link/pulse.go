@@ -1,9 +1,6 @@
 package link
 
-import (
-	"net"
-	"time"
-)
+import "time"
 
 // A sent request is one that is not answered.
 type sent struct {
@@ -13,26 +10,6 @@ type sent struct {
 	path    string // of a read that arms a watch
 	beat    bool   // nobody waits for the answer; else the client does
 }
-
-// A queue is first in, first out.
-type queue []sent
-
-func (q *queue) push(s sent) { *q = append(*q, s) }
-
-func (q *queue) pop() (s sent, ok bool) {
-	switch all := *q; len(all) {
-	case 0:
-		return sent{}, false
-	case 1: // the room is used again
-		s, *q = all[0], all[:0]
-	default:
-		s, *q = all[0], all[1:]
-	}
-	return s, true
-}
-
-// olderThan reports whether something was sent before a tick and waits still.
-func (q *queue) olderThan(tick int) bool { return len(*q) > 0 && (*q)[0].tick < tick }
 
 // pulse sends heartbeats, and gives a connection up that does not answer. Time is
 // counted in ticks that this process has lived through: one that was stopped for a
@@ -44,7 +21,7 @@ func (c *conn) pulse() {
 	for {
 		select {
 		case <-ticker.C:
-		case <-c.over:
+		case <-c.over.Done():
 			return
 		}
 		if !c.beat(limit) {
@@ -59,7 +36,7 @@ func (c *conn) beat(limit int) bool {
 	defer c.mu.Unlock()
 	// What was sent since the last tick has not lived through a whole one. A server
 	// that answers, if late, is busy.
-	if oldest := c.tick - limit + 2; c.heard < oldest && (c.pending.olderThan(oldest) || c.pings.olderThan(oldest)) {
+	if oldest := c.tick - limit + 2; c.heard < oldest && len(c.pending) > 0 && c.pending[0].tick < oldest {
 		return false
 	}
 	if c.tick++; c.tick%writeEvery == 0 {
@@ -85,7 +62,7 @@ func (c *conn) heartbeat(op int32) {
 		f.int32(anyVersion)
 		f.header(opError, 1)
 	}
-	c.pending.push(sent{xid: xid, op: op, at: time.Now(), tick: c.tick, beat: true})
+	c.pending = append(c.pending, sent{xid: xid, op: op, at: time.Now(), tick: c.tick, beat: true})
 	c.queue(f.frame())
 }
 
@@ -117,20 +94,8 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// LocalAddr is net.Conn's.
-func (c *conn) LocalAddr() net.Addr { return c.raw.LocalAddr() }
-
-// RemoteAddr is net.Conn's.
-func (c *conn) RemoteAddr() net.Addr { return c.raw.RemoteAddr() }
-
 // The client's deadlines do not count: the handshake's is set in ask, and pulse
 // gives up what does not answer.
-
-// SetDeadline does nothing.
-func (c *conn) SetDeadline(time.Time) error { return nil }
-
-// SetReadDeadline does nothing.
-func (c *conn) SetReadDeadline(time.Time) error { return nil }
-
-// SetWriteDeadline does nothing.
+func (c *conn) SetDeadline(time.Time) error      { return nil }
+func (c *conn) SetReadDeadline(time.Time) error  { return nil }
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }

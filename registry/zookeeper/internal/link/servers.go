@@ -48,14 +48,10 @@ func newServers(cfg Config) *servers {
 	return s
 }
 
-// Init is zk.HostProvider's; the client knows no more than Open was told.
+// Init, Len and Connected are zk.HostProvider's; the client knows no more than Open was told.
 func (s *servers) Init([]string) error { return nil }
-
-// Len is the number of servers.
-func (s *servers) Len() int { return len(s.addrs) }
-
-// Connected is zk.HostProvider's.
-func (s *servers) Connected() {}
+func (s *servers) Len() int            { return len(s.addrs) }
+func (s *servers) Connected()          {}
 
 // Next never asks the client to pause: dial does, for less time.
 func (s *servers) Next() (server string, retryStart bool) {

@@ -83,7 +83,6 @@ func (w *watches) used(kind zk.EventType, path string) {
 		delete(w.children, path)
 	case zk.EventNodeChildrenChanged:
 		delete(w.children, path)
-	case zk.EventSession, zk.EventNotWatching:
 	}
 }
 

@@ -100,7 +100,7 @@ const (
 
 func (l *Link) sharing() share.Config[[]any, Written] {
 	return share.Config[[]any, Written]{
-		Life: l.Lifetime, Alone: l.alone, Together: l.together, Room: room, Keep: func([]any) {},
+		Life: l.Lifetime, Alone: l.alone, Together: l.together, Room: room,
 		Unknown: func(ctx context.Context) error { return l.uncertain(ctx.Err()) },
 	}
 }

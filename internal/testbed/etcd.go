@@ -120,7 +120,10 @@ func (e *Etcd) start(i int) error {
 	server, err := e.launch(ctx, i)
 	for errors.Is(err, syscall.EADDRINUSE) && ctx.Err() == nil {
 		// A process that starts just now has the listener of the one before for a moment.
-		time.Sleep(time.Millisecond)
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+		}
 		server, err = e.launch(ctx, i)
 	}
 	if err != nil {

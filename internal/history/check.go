@@ -159,6 +159,11 @@ type fire struct {
 	ended, cuts, skipped []*Record
 }
 
+// unknown reports whether nothing is known about a fire; nil is one.
+func (f *fire) unknown() bool {
+	return f == nil || len(f.runs)+len(f.ended)+len(f.cuts)+len(f.skipped) == 0
+}
+
 // A span is a stretch of the common time.
 type span struct{ from, to time.Duration }
 

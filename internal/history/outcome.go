@@ -167,7 +167,7 @@ func (c *checker) judgeFolded(j *job, k Key, f *fire, r *Record) {
 	if j.plan.told && !slices.ContainsFunc(j.plan.epochs, func(e epoch) bool { return e.number == k.Epoch && e.holds(into.Due) }) {
 		return // given back, it is the next epoch's
 	}
-	if g := j.fires[into]; g == nil || len(g.runs)+len(g.ended)+len(g.cuts)+len(g.skipped) == 0 {
+	if j.fires[into].unknown() && !c.heldUpUntold(j, into) {
 		c.blame(Coverage, k, r.At, "folded into %s, of which nothing is known", clock(r.Into))
 	}
 }
@@ -263,7 +263,7 @@ func (f *fire) first() time.Duration {
 
 func (c *checker) tally(f *fire) {
 	t := &c.report.Tally
-	if len(f.runs)+len(f.ended)+len(f.cuts)+len(f.skipped) > 0 {
+	if !f.unknown() {
 		t.Fires++
 	}
 	if len(f.ended) > 0 {
@@ -308,7 +308,7 @@ func (c *checker) judgeCoverage(j *job) {
 			c.report.Tally.Due++
 			k := Key{Job: j.name, Epoch: p.epochs[i].number, Item: item, Due: due}
 			f := j.fires[k]
-			if (f == nil || len(f.runs)+len(f.ended)+len(f.cuts)+len(f.skipped) == 0) && !c.heldUpUntold(j, k) {
+			if f.unknown() && !c.heldUpUntold(j, k) {
 				c.blame(Coverage, k, c.when(due), "it was due, and it neither ran nor was it told as skipped or cut")
 			}
 		}

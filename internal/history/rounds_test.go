@@ -198,7 +198,15 @@ func TestAFireThatIsHeldUpMayGoUntold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rules := strict
 			rules.Listen = time.Second
-			got := Check(append(without(barred(nil), mine), c.more...), rules)
+			h := append(without(barred(nil), mine), c.more...)
+			got := Check(h, rules)
+			require.Equal(t, c.broken, got.Broken[Coverage] > 0, "%v", got.Violations)
+
+			before := func(r Record) bool { return mine(Record{Kind: r.Kind, Item: r.Item, Due: r.Due.Add(time.Second)}) }
+			folded := at(4990, Record{
+				Kind: Folded, Who: "w1", Job: "a", Epoch: 1, Items: []int{1}, First: wall(4000), Due: wall(4000), Count: 1, Into: wall(5000),
+			})
+			got = Check(append(without(h, before), folded), rules)
 			require.Equal(t, c.broken, got.Broken[Coverage] > 0, "%v", got.Violations)
 		})
 	}

@@ -191,6 +191,35 @@ func TestARoundDoesNotGather(t *testing.T) {
 	}
 }
 
+// What is to be told while the registry does not answer for whom items waited is told at the end of
+// the session.
+func TestALateRoundIsToldThoughTheSessionIsLost(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		w, x := newWitness(), &rounds{}
+		a := b.start("a", w, everySecond, x.before(core.RoundListeners{Wait: 700 * time.Millisecond}))
+		c := b.start("c", w, everySecond)
+		b.until("shared", func() bool { return allOwned(4, a, c) })
+		b.listened(x, 0)
+		silent, asked := make(chan struct{}), make(chan struct{}, 100)
+		ledger := b.own(a, "ledgers/"+c.job().Instance)
+		a.gate.ask(func(paths []string) {
+			if slices.Contains(paths, ledger) {
+				asked <- struct{}{}
+				<-silent
+			}
+		})
+		c.gate.hold(func([]registry.Op) { <-b.Context().Done() }) // its begins do not come through
+		<-asked
+		ended := len(of[event.ItemEnded](a))
+		b.until("the next round is late too", func() bool { return len(of[event.ItemEnded](a)) >= ended+4 })
+		told := len(of[event.RoundLate](a))
+		a.gate.lose()
+		b.until("what waits is told", func() bool { return len(of[event.RoundLate](a)) > told })
+		close(silent)
+		b.until("and what was being told", func() bool { return len(of[event.RoundLate](a)) > told+1 })
+	})
+}
+
 // Who is called dies: another one is, where that may be; else the items go on or fail.
 func TestWhoIsCalledBeforeARoundDies(t *testing.T) {
 	for _, c := range []struct{ again, fail bool }{{true, false}, {false, false}, {false, true}} {

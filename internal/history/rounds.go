@@ -182,7 +182,7 @@ func (c *checker) judgeBarrier(j *job, calls []*Record) {
 		if now := j.configAt(n.entered.At); now != nil && now.Unmonitored {
 			continue // rounds are no more, and what was begun for one waits no longer
 		}
-		if n.entered.Request == 0 && n.entered.Fence != 0 && !c.waitedInVain(j, n) && !c.callerDied(j, n.entered.At) {
+		if n.entered.Request == 0 && n.entered.Fence != 0 && !c.waitedInVain(j, n) && !c.diedUntold(n) && !c.callerDied(j, n.entered.At) {
 			c.judgeEntered(n, hearings)
 		}
 	}
@@ -238,6 +238,17 @@ func (c *checker) waitedInVain(j *job, n *run) bool {
 	return slices.ContainsFunc(j.late, func(r *Record) bool {
 		return r.Who == n.entered.Who && nanos(r.Due) == n.Due && slices.Contains(r.Items, n.Item)
 	})
+}
+
+// tellingLate is how long it may take until it is told that items had waited too long: that asks
+// the registry for whom.
+const tellingLate = 6 * time.Second
+
+// diedUntold reports whether the process that entered a function was killed before it could have
+// told that it had waited too long.
+func (c *checker) diedUntold(n *run) bool {
+	crashed := c.process(n.entered.Who).crashed
+	return crashed >= n.entered.At && crashed <= later(n.entered.At, tellingLate)
 }
 
 // callerDied reports whether whoever was called may have died shortly before an instant: then

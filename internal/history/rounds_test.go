@@ -160,6 +160,12 @@ func TestTheRulesOfTheBarrier(t *testing.T) {
 		"who was called died": {barred(func(h []Record) []Record {
 			return append(without(h, of(Answered, 3000)), at(2999, Record{Kind: Crashed, Who: "driver", Of: "w1"}))
 		}), false},
+		"who waited was killed": {barred(func(h []Record) []Record {
+			return append(without(h, of(Answered, 3000)), at(3012, Record{Kind: Crashed, Who: "driver", Of: "w1"}))
+		}), false},
+		"and much later": {barred(func(h []Record) []Record {
+			return append(without(h, of(Answered, 3000)), at(9400, Record{Kind: Crashed, Who: "driver", Of: "w1"}))
+		}), true},
 		"an end without a refusal": {barred(change(of(Ended, 3000), func(r *Record) { r.Refused = true })), true},
 		"ends for a refusal": {barred(func(h []Record) []Record {
 			h = without(without(refused(h), of(Entered, 3000)), of(Returned, 3000))

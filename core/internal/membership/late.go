@@ -38,8 +38,8 @@ func (m *Member) onLate(r firing.LateRound) {
 }
 
 // tellLateRounds tells of rounds that were late, and for whom they waited. It runs on a task,
-// since it asks the registry.
-func (m *Member) tellLateRounds() {
+// since it asks the registry. Once ctx has ended it asks no more, and tells all the same.
+func (m *Member) tellLateRounds(ctx context.Context) {
 	m.mu.Lock()
 	late, id := m.late, m.id.String()
 	m.late = nil
@@ -49,7 +49,7 @@ func (m *Member) tellLateRounds() {
 			Job: m.name(), Instance: id, Due: r.Due, Items: r.Items, Waited: r.Waited, Caller: r.Caller, Failed: r.Failed,
 		}
 		if r.Caller == "" {
-			e.Missing = m.missing(m.cfg.Session.Context, r)
+			e.Missing = m.missing(ctx, r)
 		}
 		m.cfg.Emit(e)
 	}

@@ -153,7 +153,7 @@ func New(c Config) *Member {
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
 	m.runs = c.Session.Control.Task(m.readRuns)
-	m.tellLate = c.Session.Calls.Task(m.tellLateRounds)
+	m.tellLate = c.Session.Calls.Task(func() { m.tellLateRounds(c.Session.Context) })
 	m.check = c.Clock.Timer(m.reconcile)
 	m.clock.task = c.Session.Control.Task(m.compare)
 	for p := range layout.Phases {
@@ -295,6 +295,9 @@ func (m *Member) Close(cause error) {
 	if f != nil {
 		f.Close()
 	}
+	ended, cancel := context.WithCancel(m.cfg.Session.Context)
+	cancel()
+	m.tellLateRounds(ended) // what its task has not come to
 }
 
 // Unblock says that a function has returned, of whatever session.

@@ -303,6 +303,17 @@ func TestInvariants(t *testing.T) {
 
 		// Fences.
 		{name: "a fence that is not above", history: change(sound(), of(Entered, 0, 3000), func(r *Record) { r.Fence = 2010 }), want: map[Invariant]int{Fences: 1}},
+		{
+			name: "a fence that is not above, of a process that was stopped on its way in",
+			history: append(change(sound(), of(Entered, 0, 3000), func(r *Record) { r.Fence, r.Deadline = 2010, ms(3005) }),
+				at(3002, Record{Kind: Paused, Who: "driver", Of: "w1"}), at(3008, Record{Kind: Resumed, Who: "driver", Of: "w1"})),
+		},
+		{
+			name: "a fence that is not above, of a process that was stopped and is within its Deadline",
+			history: append(change(sound(), of(Entered, 0, 3000), func(r *Record) { r.Fence = 2010 }),
+				at(3002, Record{Kind: Paused, Who: "driver", Of: "w1"}), at(3008, Record{Kind: Resumed, Who: "driver", Of: "w1"})),
+			want: map[Invariant]int{Fences: 1},
+		},
 		{name: "no fence", history: change(sound(), of(Entered, 0, 3000), func(r *Record) { r.Fence = 0 }), want: map[Invariant]int{Fences: 1}},
 
 		// Outcomes.

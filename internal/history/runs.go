@@ -89,6 +89,9 @@ func (c *checker) judgeFence(j *job, fences map[int]*run, n *run) {
 		return
 	}
 	if before := fences[n.Item]; before != nil && n.entered.Fence <= before.entered.Fence {
+		if r := n.entered; r.Deadline > 0 && r.At > r.Deadline && c.process(r.Who).stoppedOnItsWay(r) {
+			return // it is what fences are for
+		}
 		c.blame(Fences, n.Key, n.entered.At, "its fence %d is not above %d, that of %v, which was entered before",
 			n.entered.Fence, before.entered.Fence, before.Key)
 		return

@@ -229,16 +229,14 @@ func (r *run) First() bool { return r.Redo }
 // the item, however long it waited for its place.
 func (r *run) Enter() bool {
 	failpoint.Hit(failpoint.BeforeEnter)
-	if r.f.cfg.Context.Err() != nil || !time.Now().Before(r.f.cfg.Session.Deadline()) {
-		return false
-	}
 	return r.f.entered(r)
 }
 
 func (f *Firing) entered(r *run) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.machine.Entered(r.Run.Item, r.Due) {
+	over := f.cfg.Context.Err() != nil || !time.Now().Before(f.cfg.Session.Deadline()) // last: to wait for mu takes time
+	if over || !f.machine.Entered(r.Run.Item, r.Due) {
 		return false
 	}
 	r.Fire.called = r.Fire.called || r.Refused == nil

@@ -1,6 +1,7 @@
 package firing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/execution"
@@ -115,6 +116,9 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		if rec.Lent() && (c.Through.After(rec.Through) || c.Reset || len(c.Skips) > 0) {
 			return false // its owner decides about its fires
 		}
+		if c.overtaken(*rec) {
+			return false
+		}
 		rec.Through = later(rec.Through, c.Through, !c.Reset)
 	}
 	rec.Told = items.Told(c.Skips)
@@ -151,6 +155,12 @@ func (c *change) undo(rec *ledger.Item, in *ledger.Ledger) {
 	}
 }
 
+// overtaken reports whether fires that are to be told as skipped or folded have their outcome by
+// now: another instance had the item meanwhile, and this one has not heard of it. It decides again.
+func (c *change) overtaken(rec ledger.Item) bool {
+	return !c.delayed && !c.Reset && slices.ContainsFunc(c.Skips, func(s items.Skip) bool { return !s.First.After(rec.Through) })
+}
+
 // mayBegin reports whether the record lets the fire begin.
 func (c *change) mayBegin(rec ledger.Item, in *ledger.Ledger) bool {
 	if held(rec, in, c.Due) {
@@ -167,6 +177,9 @@ func (c *change) mayBegin(rec ledger.Item, in *ledger.Ledger) bool {
 	}
 	if c.Request != 0 {
 		return !in.Held && in.Epoch == c.epoch && c.Request > rec.Asked
+	}
+	if c.overtaken(rec) {
+		return false
 	}
 	// A delay goes on when the clock was set back, and the record is ahead of it.
 	return c.Due.After(rec.Through) || (c.delayed && rec.Through.After(c.now()))

@@ -397,7 +397,7 @@ func (f *Firing) Refused(x execution.Change, why execution.Refusal, rec ledger.I
 		reason = items.Elsewhere
 	case c.Redo && why == execution.ByRecord && rec.Redo.Due.Equal(c.Due): // the leader holds it back
 	case c.Request != 0 && why == execution.ByRecord && !rec.Redo.Owed() && rec.Asked < c.Request: // the same
-	case why == execution.ByRecord && (rec.Running() || rec.Redo.Owed() || !c.Due.After(rec.Through)):
+	case why == execution.ByRecord && (rec.Running() || rec.Redo.Owed() || !c.Due.After(rec.Through) || c.overtaken(rec)):
 		reason = items.Behind
 	}
 	f.perform(f.machine.Refused(c.Action.Item, c.Due, reason, rec, detail, f.now()))

@@ -110,13 +110,7 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		rec.Told, rec.Redo, rec.Request = items.ToldCut(rec.Redo, c.Cut), ledger.Redo{}, 0
 		return true
 	case items.Account:
-		if rec.Running() || rec.Redo.Owed() || (in.Held && (in.Until.IsZero() || (len(c.Skips) > 0 && c.Through.After(in.Until)))) {
-			return false // fires after Until are the next epoch's
-		}
-		if rec.Lent() && (c.Through.After(rec.Through) || c.Reset || len(c.Skips) > 0) {
-			return false // its owner decides about its fires
-		}
-		if c.overtaken(*rec) {
+		if !c.mayAccount(*rec, in) {
 			return false
 		}
 		rec.Through = later(rec.Through, c.Through, !c.Reset)
@@ -153,6 +147,19 @@ func (c *change) undo(rec *ledger.Item, in *ledger.Ledger) {
 	default:
 		rec.Run, rec.Through = time.Time{}, c.Through
 	}
+}
+
+// mayAccount reports whether the record lets the item account for fires.
+func (c *change) mayAccount(rec ledger.Item, in *ledger.Ledger) bool {
+	switch {
+	case rec.Running(), rec.Redo.Owed():
+		return false
+	case in.Held && (in.Until.IsZero() || (len(c.Skips) > 0 && c.Through.After(in.Until))):
+		return false // fires after Until are the next epoch's
+	case rec.Lent() && (c.Through.After(rec.Through) || c.Reset || len(c.Skips) > 0):
+		return false // its owner decides about its fires
+	}
+	return !c.overtaken(rec)
 }
 
 // overtaken reports whether fires that are to be told as skipped or folded have their outcome by

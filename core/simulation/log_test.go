@@ -155,7 +155,7 @@ func recordOf(e event.Event) (r history.Record, ok bool) {
 	case event.Waiting:
 		r = history.Record{Kind: history.Waits, Job: e.Job, Reason: e.For}
 	case event.Warning:
-		r = history.Record{Kind: warned(e.Problem), Job: e.Job, Reason: e.Problem, Err: text(e.Err)}
+		r = history.Record{Kind: history.Warning(e.Problem), Job: e.Job, Reason: e.Problem, Err: text(e.Err)}
 	case event.RoundHeard:
 		if !strings.Contains(text(e.Err), stillHears) {
 			return r, false
@@ -166,24 +166,6 @@ func recordOf(e event.Event) (r history.Record, ok bool) {
 	}
 	return r, true
 }
-
-// warned is what a warning is for the history.
-func warned(problem string) history.Kind {
-	switch {
-	case strings.HasPrefix(problem, clockOff):
-		return history.ClockOff
-	case strings.HasPrefix(problem, clockAgrees):
-		return history.ClockAgrees
-	}
-	return history.Warned
-}
-
-// How it is told that a clock is further off the leader's than the configuration allows, and that
-// it is no more.
-const (
-	clockOff    = "the clock is off: "
-	clockAgrees = "the clock agrees with the leader's again"
-)
 
 // stillHears is how it is told that a listener to rounds goes on after its timeout, and is not called
 // meanwhile.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core"
@@ -97,19 +96,8 @@ func (w *worker) tell(e event.Event) {
 	case event.Waiting:
 		w.out.Write(history.Record{Kind: history.Waits, Job: e.Job, Reason: e.For})
 	case event.Warning:
-		w.out.Write(history.Record{Kind: warned(e.Problem), Job: e.Job, Reason: e.Problem, Err: text(e.Err)})
+		w.out.Write(history.Record{Kind: history.Warning(e.Problem), Job: e.Job, Reason: e.Problem, Err: text(e.Err)})
 	}
-}
-
-// warned is what a warning is in a history.
-func warned(problem string) history.Kind {
-	switch {
-	case strings.HasPrefix(problem, "the clock is off: "):
-		return history.ClockOff
-	case strings.HasPrefix(problem, "the clock agrees with the leader's again"):
-		return history.ClockAgrees
-	}
-	return history.Warned
 }
 
 // start starts it and waits until all jobs are registered. One whose clock is off starts when

@@ -6,6 +6,17 @@ import (
 	"time"
 )
 
+// Warning is what a warning of the engine's is in a history: some tell of clocks.
+func Warning(problem string) Kind {
+	switch {
+	case strings.HasPrefix(problem, "the clock is off: "):
+		return ClockOff
+	case strings.HasPrefix(problem, "the clock agrees with the leader's again"):
+		return ClockAgrees
+	}
+	return Warned
+}
+
 // A setting is when a wall clock was set, and how far ahead of the true time it runs since.
 type setting struct {
 	at, ahead time.Duration

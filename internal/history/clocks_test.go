@@ -78,3 +78,9 @@ func TestTheRulesOfClocks(t *testing.T) {
 		})
 	}
 }
+
+func TestWarningsOfClocks(t *testing.T) {
+	require.Equal(t, ClockOff, Warning("the clock is off: this host's clock says 05:00:00"))
+	require.Equal(t, ClockAgrees, Warning("the clock agrees with the leader's again, within 5s: what came due is decided"))
+	require.Equal(t, Warned, Warning("the clock was set by 4s"))
+}

@@ -235,7 +235,7 @@ func (r *run) Enter() bool {
 func (f *Firing) entered(r *run) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	over := f.cfg.Context.Err() != nil || !time.Now().Before(f.cfg.Session.Deadline()) // last: to wait for mu takes time
+	over := f.cfg.Context.Err() != nil || !time.Now().Before(f.cfg.Session.Deadline()) // with mu: to wait for it takes time
 	if over || !f.machine.Entered(r.Run.Item, r.Due) {
 		return false
 	}

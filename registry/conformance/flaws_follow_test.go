@@ -176,6 +176,18 @@ var queueBreakages = []breakage{
 			}
 			return l, err
 		}}},
+	{"R88", "all who wait look when one leaves", "Locks/NoHerd", "more than in as long without one",
+		flaw{lock: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+			queue, err := s.Session.Watch(ctx)
+			if err != nil {
+				return nil, err
+			}
+			defer queue.Close()
+			if err := queue.Add(dir, registry.Children); err != nil {
+				return nil, err
+			}
+			return s.Session.Lock(ctx, dir, value)
+		}}},
 	{"R89", "the owner's node has no value", "Locks/MakesDirectory", "the owner's node is",
 		flaw{lock: func(s *flawed, ctx context.Context, dir string, _ []byte) (registry.Lock, error) {
 			return s.Session.Lock(ctx, dir, nil)

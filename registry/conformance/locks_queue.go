@@ -207,11 +207,11 @@ func releaseAfterTakeover(t *caseRun) {
 	t.commit(t.s, next.Guard(), registry.Create(t.path("a"), nil))
 }
 
-// noHerd cuts all waiters off but the first, and looks whether the service has
-// something to say to them when the lock is released. Heartbeats may fall into
-// that moment too, but not those of most.
-// noHerd tells what a release wakes from a heartbeat's answer by time: on a machine that
-// is so slow that a heartbeat may have passed, it tries again.
+// noHerd cuts all waiters off but the first, and looks whether the service has something to
+// say to them when the lock is released. Sessions that were opened together have their
+// heartbeats together too, and those may fall into that moment, but not every time: most
+// behind the first must be told something, and more than in as long without a release, in
+// one release after another.
 func noHerd(t *caseRun) {
 	const tries = 4
 	surplus, most := 0, 0
@@ -220,10 +220,8 @@ func noHerd(t *caseRun) {
 		if h.woken <= h.behind/2 {
 			return
 		}
-		if h.took < t.h.SessionTimeout()/16 {
-			t.fatalf("the service had something to tell %d of %d waiters behind the next in line", h.woken, h.behind)
-		}
-		t.step("a release took %v, so that heartbeats may have been answered, %d of them without a release: again", h.took, h.idle)
+		t.step("the service had something to tell %d of %d behind the next in line, and %d in the %v after that: again,"+
+			" as it may have answered their heartbeats", h.woken, h.behind, h.idle, h.took)
 		surplus += h.woken - h.idle
 		most += h.behind / 2
 	}
@@ -253,7 +251,7 @@ func (t *caseRun) wokenByRelease(dir string) herd {
 		t.release(l)
 		t.gets(first)
 	})
-	if h.woken > h.behind/2 && h.took >= t.h.SessionTimeout()/16 {
+	if h.woken > h.behind/2 {
 		h.idle, _ = t.told(others, func() { t.elapse(h.took) })
 	}
 	return h

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/schedule"
+	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
@@ -463,7 +464,8 @@ func (w *world) forgot(v history.Violation) bool {
 func (w *world) latest(k history.Key, at time.Duration) (latest time.Time) {
 	for _, r := range w.log.records {
 		decides := r.Kind == history.Entered || r.Kind == history.Skipped || r.Kind == history.Folded
-		if decides && r.At <= at && r.Job == k.Job && r.Epoch == k.Epoch && r.Due.After(latest) {
+		begunAhead := r.Kind == history.Entered && !r.Due.After(w.wall(at).Add(settings.MaxBeginAhead))
+		if decides && (r.At <= at || begunAhead) && r.Job == k.Job && r.Epoch == k.Epoch && r.Due.After(latest) {
 			latest = r.Due
 		}
 	}

@@ -25,7 +25,7 @@ func lateness(b *bed, cfg core.JobConfig, takes time.Duration) (most time.Durati
 	require.Empty(b, w.doubled())
 	require.Empty(b, w.missing(cfg.Shards, 2*time.Second))
 	for _, e := range of[event.FireBegun](in)[from+1:] {
-		require.False(b, e.Late < 0, "%v: begun %v before it was due", e.Due, -e.Late)
+		require.GreaterOrEqual(b, e.Late, time.Duration(0), "%v: begun before it was due", e.Due)
 		most = max(most, e.Late)
 	}
 	return most

@@ -103,7 +103,7 @@ func (v *view) fate(item int, h holding, at time.Time) (Outcome, string) {
 	case at.After(h.item.Through):
 		return Owed, v.waits(item, h)
 	}
-	if out, why := latest(h, at); out != "" {
+	if out, why := v.latest(h, at); out != "" {
 		return out, why
 	}
 	if up := v.up(); !up.IsZero() && at.Before(up) {
@@ -115,6 +115,8 @@ func (v *view) fate(item int, h holding, at time.Time) (Outcome, string) {
 // recorded looks for the fire in the item's record.
 func (v *view) recorded(item int, h holding, at time.Time) (Outcome, string) {
 	switch {
+	case v.ahead(h) && h.item.Run.Equal(at):
+		return ToCome, "its begin is recorded on " + h.owner + ", and it is due in " + at.Sub(v.now).Round(time.Millisecond).String()
 	case h.item.Running() && h.item.Run.Equal(at) && h.item.Redo.Lost != "":
 		return Runs, "it runs again on " + h.owner + ": " + died(h.item.Redo)
 	case h.item.Running() && h.item.Run.Equal(at):
@@ -146,15 +148,31 @@ func noteFirst(n ledger.Note) time.Time {
 
 // latest tells of the latest run, if it is of the fire: nothing was accounted for since,
 // and it began no earlier than the fire was due.
-func latest(h holding, at time.Time) (Outcome, string) {
+func (v *view) latest(h holding, at time.Time) (Outcome, string) {
 	l := h.item.Last
-	if !at.Equal(h.item.Through) || l.Ended.IsZero() || l.Ended.Before(l.Began) || l.Began.Before(at) {
+	if !at.Equal(v.through(h, at)) || l.Ended.IsZero() || l.Ended.Before(l.Began) || l.Began.Before(at) {
 		return "", ""
 	}
 	if l.Failed {
 		return Failed, fmt.Sprintf("it ran from %s to %s, and its function returned an error", instant(l.Began), instant(l.Ended))
 	}
 	return Ended, fmt.Sprintf("it ran from %s to %s", instant(l.Began), instant(l.Ended))
+}
+
+// through is up to where the fires of an item have their outcomes. Where the next one after an instant
+// has been begun ahead of its time, that is this instant.
+func (v *view) through(h holding, at time.Time) time.Time {
+	if !h.item.Running() || !h.item.Run.Equal(h.item.Through) || !h.item.Run.After(h.item.Last.Ended) {
+		return h.item.Through
+	}
+	if s, err := v.rule(); err == nil {
+		if c, err := s.Schedule(); err == nil {
+			if next, ok := c.Next(at); ok && next.Equal(h.item.Run) {
+				return at
+			}
+		}
+	}
+	return h.item.Through
 }
 
 // scheduled says that no fire was due at an instant, by the schedule that was in force
@@ -239,7 +257,10 @@ func (v *view) facts(item int, h holding) []string {
 	default:
 		say("nobody owns it")
 	}
-	if h.item.Running() {
+	switch {
+	case v.ahead(h):
+		say("the fire due at %s is begun, ahead of its time", instant(h.item.Run))
+	case h.item.Running():
 		say("it runs the fire due at %s", instant(h.item.Run))
 	}
 	if h.item.Redo.Owed() {

@@ -127,7 +127,11 @@ func (v *view) shard(n int, h holding) Item {
 	it.Bound = v.bound(h)
 	it.Why = v.blocked(n, h)
 	it.Blocked = it.Why != ""
-	runs := h.item.Running() || !h.known && v.has(v.job.Running(n)) || v.unrecordedRun(n, h)
+	ahead := v.ahead(h)
+	if ahead {
+		it.Run = time.Time{}
+	}
+	runs := h.item.Running() && !ahead || !h.known && v.has(v.job.Running(n)) || v.unrecordedRun(n, h)
 	switch {
 	case v.has(v.job.Disabled(n)):
 		it.State = ItemDisabled
@@ -141,6 +145,8 @@ func (v *view) shard(n int, h holding) Item {
 	switch {
 	case h.item.Redo.Owed():
 		it.Why = awaits(h, it.Why)
+	case ahead && it.Why == "":
+		it.Why = "the fire due at " + instant(h.item.Run) + " is begun on " + h.owner + ", ahead of its time" + lent(h)
 	case h.item.Running() && it.Why == "":
 		it.Why = "runs the fire due at " + instant(h.item.Run) + " on " + h.owner
 		if h.item.Redo.Lost != "" {
@@ -152,6 +158,10 @@ func (v *view) shard(n int, h holding) Item {
 	}
 	return it
 }
+
+// ahead reports whether the fire that the record says runs is not due yet: its begin is recorded, and
+// its function is called when it is.
+func (v *view) ahead(h holding) bool { return h.item.Running() && h.item.Run.After(v.now) }
 
 // orphan is a holding as the leader will see it: what an owner ran of which only the record is
 // left is to run again where the configuration has failover, and is cut otherwise.

@@ -91,8 +91,11 @@ func TestWhatIsBegunAheadIsRecalled(t *testing.T) {
 		"the item leaves": func(m *Machine) []Action {
 			return m.Own(all(1, ledger.Item{Through: at(10), Run: at(10), Leaving: true}), at(9))
 		},
-		"the instance has lost it":   func(m *Machine) []Action { return m.Own(ledger.New(1, 1), at(9)) },
-		"the scheduler is to stop":   func(m *Machine) []Action { return m.Stop() },
+		"the instance has lost it": func(m *Machine) []Action { return m.Own(ledger.New(1, 1), at(9)) },
+		"the scheduler is to stop": func(m *Machine) []Action { return m.Stop() },
+		"somebody asks for a run": func(m *Machine) []Action {
+			return m.Asked([]Ask{{Number: 1, Epoch: 1, At: at(8.5), Items: map[int]bool{0: true}}}, 1, at(9))
+		},
 		"somebody listens to rounds": func(m *Machine) []Action { s := m.set; s.Rounds = true; return m.Change(s, at(9)) },
 	} {
 		t.Run(name, func(t *testing.T) {

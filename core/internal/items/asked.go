@@ -22,6 +22,13 @@ type Ask struct {
 // is closed.
 func (m *Machine) Asked(open []Ask, known int64, now time.Time) []Action {
 	m.asks, m.askedUpTo = open, max(m.askedUpTo, known)
+	if len(open) > 0 {
+		for _, n := range m.order {
+			if it := m.items[n]; m.wanted(it) != nil {
+				m.recall(it, now)
+			}
+		}
+	}
 	m.offerAll(now)
 	return m.done()
 }

@@ -3,6 +3,7 @@ package items
 import (
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -33,14 +34,23 @@ func (m *Machine) lead() time.Duration {
 	return m.set.Ahead - time.Duration(float64(m.set.Ahead/2)*m.spread)
 }
 
-// after is the first fire of the schedule after an instant. Items mostly share a cursor.
-func (m *Machine) after(t time.Time) (time.Time, bool) {
-	if x := m.memo.next; !x.known || !x.from.Equal(t) {
-		x := &m.memo.next
+// after is the first fire of the schedule after a cursor, which items mostly share.
+func (m *Machine) after(cursor time.Time) (time.Time, bool) {
+	return m.memo.next.after(cursor, m.set.Fires)
+}
+
+// upcoming is the first fire of the schedule after now.
+func (m *Machine) upcoming(now time.Time) (time.Time, bool) {
+	return m.memo.upcoming.after(now, m.set.Fires)
+}
+
+// after is the same for all instants from one on until the fire.
+func (x *nextFire) after(t time.Time, fires misfire.Fires) (time.Time, bool) {
+	if !x.known || t.Before(x.from) || (x.ok && !t.Before(x.fire)) {
 		x.from, x.known = t, true
-		x.fire, x.ok = m.set.Fires.Next(t)
+		x.fire, x.ok = fires.Next(t)
 	}
-	return m.memo.next.fire, m.memo.next.ok
+	return x.fire, x.ok
 }
 
 // beginAhead takes the next fire of an idle item in hand that owes nothing, if it is near.

@@ -541,7 +541,7 @@ func (m *Machine) Next(now time.Time) (time.Time, bool) {
 		}
 		return time.Time{}, false
 	}
-	next, ok := m.set.Fires.Next(now)
+	next, ok := m.upcoming(now)
 	if ok && m.ahead() {
 		if at := next.Add(-m.lead()); at.After(now) {
 			next = at
@@ -561,7 +561,7 @@ func (m *Machine) NextFire(now time.Time) (time.Time, bool) {
 	if m.stopping || m.set.Delayed {
 		return m.Next(now)
 	}
-	return m.set.Fires.Next(now)
+	return m.upcoming(now)
 }
 
 // Misses is when an item that runs a fire comes to owe the next one; zero where it never will.

@@ -282,7 +282,8 @@ type memo struct {
 	decisions [4]decided
 	counts    [4]counted
 	turn      int
-	next      nextFire
+	next      nextFire  // after the cursor that was asked for last
+	upcoming  nextFire  // after now
 	due       time.Time // the fire after which misses comes due
 	misses    time.Time
 }

@@ -97,7 +97,7 @@ func TestResultsAreAddedToAFile(t *testing.T) {
 	}
 	records, err := load(file)
 	require.NoError(t, err)
-	require.Len(t, records, 4)
+	require.Len(t, records, 6)
 	var out bytes.Buffer
 	require.NoError(t, bench(t.Context(), []string{"-results", file, "-tables"}, &out, os.Stderr))
 	require.Contains(t, out.String(), "WITHOUT fsync")

@@ -161,7 +161,7 @@ func (v *view) shard(n int, h holding) Item {
 
 // ahead reports whether the fire that the record says runs is not due yet: its begin is recorded, and
 // its function is called when it is.
-func (v *view) ahead(h holding) bool { return h.item.Running() && h.item.Run.After(v.now) }
+func (v *view) ahead(h holding) bool { return h.item.Ahead(v.now) }
 
 // orphan is a holding as the leader will see it: what an owner ran of which only the record is
 // left is to run again where the configuration has failover, and is cut otherwise.

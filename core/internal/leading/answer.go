@@ -313,7 +313,7 @@ func (a *answering) choose(ctx context.Context, r *layout.Run, req layout.Reques
 			no[request.Disabled] = append(no[request.Disabled], n)
 		case a.plan.IsAway(n):
 			no[request.Absent] = append(no[request.Absent], n)
-		case req.Refuse && (rec.Redo.Owed() || rec.Running() && !rec.Run.After(a.now)): // what is begun ahead is given back
+		case req.Refuse && (rec.Redo.Owed() || rec.Running() && !rec.Ahead(a.now)): // what is begun ahead is given back
 			no[request.Busy] = append(no[request.Busy], n)
 		}
 	}

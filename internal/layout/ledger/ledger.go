@@ -72,6 +72,9 @@ func (i Item) record() Item {
 // Lent reports whether the item belongs to another instance, which is away.
 func (i Item) Lent() bool { return i.Bound != "" }
 
+// Ahead reports whether the fire that has begun is not due yet. A run that somebody asked for always is.
+func (i Item) Ahead(now time.Time) bool { return i.Request == 0 && i.Run.After(now) }
+
 // Running reports whether a fire has begun and not ended.
 func (i Item) Running() bool { return !i.Run.IsZero() }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/internal/history"
-	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -548,12 +547,16 @@ func killedBefore(w *world, f *fault, r *rand.Rand) *blow {
 		return nil
 	}
 	first, deaths := one(r, running), 1
-	begins := func(op registry.Op) bool {
-		l, err := nodes.Ledger(path.Base(op.Path), op.Value)
-		return err == nil && slices.ContainsFunc(l.Items, func(h history.Holding) bool { return h.Item == first.Item && h.Run.Equal(first.Run) })
+	begins := func(ops []registry.Op) bool {
+		for _, l := range written(ops) {
+			if it, has := l.Get(first.Item); has && it.Run.Equal(first.Run) {
+				return true
+			}
+		}
+		return false
 	}
 	w.fate = func(_ string, ops []registry.Op) memory.Fate {
-		if deaths < 4 && slices.ContainsFunc(ops, begins) {
+		if deaths < 4 && begins(ops) {
 			return memory.Refused
 		}
 		return memory.Deliver
@@ -621,10 +624,9 @@ func (h holding) runs() bool { return !h.Run.IsZero() }
 
 // holdings are those of a job that match.
 func (w *world) holdings(j *job, match func(holding) bool) (all []holding) {
-	for _, id := range w.list(j.layout.Ledgers()) {
-		l, err := nodes.Ledger(id, []byte(w.read(j.layout.Ledger(id))))
-		i := slices.IndexFunc(w.alive(), func(p *process) bool { return p.lives(id) })
-		if err != nil || i < 0 {
+	for _, l := range w.ledgers(j) {
+		i := slices.IndexFunc(w.alive(), func(p *process) bool { return p.lives(l.Instance) })
+		if i < 0 {
 			continue
 		}
 		for _, h := range l.Items {

@@ -266,6 +266,27 @@ func (w *world) read(at string) string {
 	return string(nodes[0].Value)
 }
 
+// ledgers reads the ledgers of a job that can be read.
+func (w *world) ledgers(j *job) []history.Ledger {
+	hand := w.operator()
+	if hand == nil {
+		return nil
+	}
+	var paths []string
+	for _, id := range w.list(j.layout.Ledgers()) {
+		paths = append(paths, j.layout.Ledger(id))
+	}
+	roots, err := hand.Get(context.Background(), paths...)
+	if err != nil {
+		return nil
+	}
+	read, _, err := nodes.Ledgers(context.Background(), hand.Get, roots...)
+	if err != nil {
+		return nil
+	}
+	return read
+}
+
 // list returns the names below a node, in order.
 func (w *world) list(at string) []string {
 	hand := w.operator()
@@ -470,11 +491,7 @@ func (w *world) snapshot() {
 				}
 			}
 		}
-		for _, id := range w.list(at.Ledgers()) {
-			if l, err := nodes.Ledger(id, []byte(w.read(at.Ledger(id)))); err == nil {
-				s.Ledgers = append(s.Ledgers, l)
-			}
-		}
+		s.Ledgers = w.ledgers(j)
 		s.Base, _ = nodes.Base([]byte(w.read(j.layout.Base()))) // nil where there is none
 		for _, name := range w.list(at.InForce()) {
 			if id, is := layout.RequestID(name); is {

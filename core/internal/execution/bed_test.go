@@ -269,11 +269,11 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-b.ses.Done(); cancel() }()
-	b.rec, err = NewRecorder(Config{
+	node := b.node(ledgerPath)
+	b.rec = NewRecorder(Config{
 		Session: wrap(b.ses), Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath, Failover: failoverPath, Misfire: misfirePath,
 		Locks: func(value []byte) bool { return string(value) == "java" },
-	}, b.owner, b.place, b.node(ledgerPath))
-	require.NoError(t, err)
+	}, b.owner, b.place, node, led)
 	b.rec.Show(showAfter, false)
 	b.client.ResetRequests()
 	return b

@@ -1,7 +1,7 @@
 // Package execution records what happens to an instance's items in its ledger, one
 // commit at a time, and shows what runs.
 //
-//	rec, err := execution.NewRecorder(config, owner, node)
+//	rec := execution.NewRecorder(config, owner, place, node, ledger)
 //	rec.Submit(changes...)          // owner.Applied or owner.Refused follows for each
 //
 // A Change is one step of one item's record. A commit checks the life, sets the ledger at

@@ -10,6 +10,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -94,7 +95,16 @@ func (o *Ownership) look(ctx context.Context, hindered func(error)) error {
 					registry.Check(o.Job.Ledger(id), registry.AnyVersion),
 					registry.Check(o.Job.Notice(id), stood[1].Version),
 				}
-				return o.holds(led[0].Value)
+				get := func(ctx context.Context, paths ...string) ([]registry.Node, error) {
+					return settle.Get(ctx, o.Store, hindered, paths...)
+				}
+				is, err := pages.Item(ctx, get, o.Item, led[0])
+				if err != nil {
+					return err
+				}
+				if !errors.Is(is.Err, ledger.ErrTorn) && is.Node.Exists() {
+					return o.holds(is)
+				}
 			}
 		}
 		// The instance registers anew, or its session has ended, which ends ctx.
@@ -105,10 +115,10 @@ func (o *Ownership) look(ctx context.Context, hindered func(error)) error {
 }
 
 // holds reports as an error that a ledger does not hold the run.
-func (o *Ownership) holds(value []byte) error {
-	l, err := ledger.Decode(value)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotOwner, err)
+func (o *Ownership) holds(is pages.Found) error {
+	l := is.Ledger
+	if l == nil {
+		return fmt.Errorf("%w: %w", ErrNotOwner, is.Err)
 	}
 	rec, owned := l.Get(o.Item)
 	if !owned || l.Epoch != o.Epoch || (o.Recorded && !rec.Run.Equal(o.Due)) {

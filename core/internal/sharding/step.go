@@ -29,6 +29,8 @@ type Write struct {
 	Version registry.Version
 	// Value is the ledger's; nil when it is dropped.
 	Value []byte
+	// Pages are those of its pages that change.
+	Pages []ledger.Page
 	// Cut are notes that the ledger has no room for. Whoever commits it tells them.
 	Cut []Cut
 }

@@ -92,7 +92,7 @@ func (r *Recorder) next() []*entry {
 			if more != nil && !further[more] {
 				ops++
 			}
-			if (r.atMost > 0 && len(taken) == r.atMost) || !room.take(e.Item(), ops) {
+			if (r.atMost > 0 && len(taken) == r.atMost) || !room.take(e.Item(), ops, e.Step().begins()) {
 				return false
 			}
 			if more != nil {

@@ -15,7 +15,7 @@ const (
 	// pathBytes is what the paths of a commit may take beside those of its own items.
 	pathBytes = 8 << 10
 	// grown is what a begin may add to a page in which each record is an item's own.
-	grown = 64
+	grown = 56
 )
 
 // A room is what a commit has left while its entries are taken.
@@ -38,7 +38,7 @@ func (r *Recorder) room() room {
 
 // take takes an entry's item in, with so many operations; false when there is no room for it. The
 // items of a page share what that takes.
-func (x *room) take(item, ops int) bool {
+func (x *room) take(item, ops int, begins bool) bool {
 	page, is := x.led.Page(item)
 	bytes := 0
 	if is {
@@ -47,7 +47,7 @@ func (x *room) take(item, ops int) bool {
 		if !known {
 			ops, bytes = ops+1, size+x.path
 		}
-		if entries < records {
+		if begins && entries < records {
 			bytes += grown
 		}
 	}

@@ -111,13 +111,13 @@ func (w *writer) amend(id string, want *ledger.Ledger, items []int) {
 	}
 	delete(pages, root)
 	for _, page := range slices.Sorted(maps.Keys(pages)) {
-		claims := w.claims(nil, id, pages[page][0])
 		more := 0
 		for _, n := range pages[page] {
 			if rec, is := want.Get(n); is {
 				more += itemBytes + w.recordSize(rec)
 			}
 		}
+		claims := w.claims(nil, id, pages[page][0])
 		if ops, bytes := w.cost(claims); w.full(ops, bytes+more) {
 			w.flush()
 			claims = w.claims(nil, id, pages[page][0])
@@ -350,6 +350,16 @@ func (w *writer) touches(m Move) (claims []claim) {
 	return claims
 }
 
+// relieved is touches, once the ledgers among them take no more than they should.
+func (w *writer) relieved(m Move) []claim {
+	for _, c := range w.touches(m) {
+		if c.page == root {
+			w.relieve(c.id)
+		}
+	}
+	return w.touches(m)
+}
+
 // anew reports whether claims are of ledgers that the step does not write yet.
 func anew(claims []claim) bool {
 	return slices.ContainsFunc(claims, func(c claim) bool { return c.page == root })
@@ -362,12 +372,7 @@ func (w *writer) move(m Move) {
 	if to := w.now[m.To]; to.Epoch != want.Epoch || to.Total != want.Total {
 		w.leave(m.To) // what it held has ended and is accounted for
 	}
-	for _, c := range w.touches(m) {
-		if c.page == root {
-			w.relieve(c.id)
-		}
-	}
-	claims := w.touches(m)
+	claims := w.relieved(m)
 	more := w.recordSize(rec) + itemBytes + w.now[m.To].Span(m.Item)/6
 	if rec.Last != (ledger.Last{}) {
 		more += min(ledger.MaxLast, recordBytes+itemBytes+w.now[m.To].Span(m.Item)/6)
@@ -377,7 +382,7 @@ func (w *writer) move(m Move) {
 	overflows := w.size[m.To]+more > w.room.MaxValue || w.pages[w.part(m.To, m.Item)]+more > w.room.MaxValue
 	if w.full(ops, bytes) || (w.room.Single && len(w.size) > 0 && anew(claims)) || (w.dirty(m.To) && overflows) { // another pair
 		w.flush()
-		claims = w.touches(m)
+		claims = w.relieved(m)
 	}
 	w.admit(claims)
 	w.ops += w.room.MoveOps(m.Item)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/elasticron/elasticron/core/internal/schedule"
 	"github.com/elasticron/elasticron/internal/history"
-	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )

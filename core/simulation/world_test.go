@@ -28,6 +28,8 @@ const (
 	unrest  = 40 * time.Second
 	mending = 10 * time.Second
 	quiet   = 75 * time.Second
+	// narrow is the length of a value in some seeds: a few records of their own outgrow half of it.
+	narrow = 1_200
 )
 
 // A job is one of the run's jobs, as it is configured now.
@@ -72,6 +74,7 @@ type world struct {
 	quickest, slowest time.Duration // latencies
 
 	fewPlaces bool // a job's items wait for each other
+	narrow    bool // values are so short that ledgers have pages
 	brief     bool // runs take next to no time
 
 	jobs    []*job
@@ -86,6 +89,7 @@ type world struct {
 	offsets *offsets // nil where runs set none
 
 	judging    sync.Mutex
+	paged      int                      // operations on pages of ledgers
 	violations []violation              // that need no checker
 	begun      map[history.Key][]string // who has tried to commit the begin of a fire
 	struck     []string                 // lives that the driver ended
@@ -101,7 +105,11 @@ func newWorld(seed uint64) *world {
 	r := w.dice.of("world")
 	w.timeout = one(r, []time.Duration{2 * time.Second, 3 * time.Second, 6 * time.Second})
 	w.quickest, w.slowest = 50*time.Microsecond, one(r, []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond})
-	w.server = memory.NewServer(memory.Config{SessionTimeout: w.timeout})
+	var limits registry.Limits // the portable ones
+	if chance(w.dice.of("limits"), 3) {
+		w.narrow, limits.MaxValue = true, narrow
+	}
+	w.server = memory.NewServer(memory.Config{SessionTimeout: w.timeout, Limits: limits})
 	w.outside, w.eye = w.server.Registry(namespace), w.server.Registry(namespace)
 	w.server.Intercept(func(id string, ops []registry.Op) memory.Fate {
 		if w.fate == nil {
@@ -119,6 +127,8 @@ func newWorld(seed uint64) *world {
 	}
 	return w
 }
+
+var dbg func(w *world)
 
 var crons = []string{"* * * * * ?", "0/2 * * * * ?", "0/3 * * * * ?", "0/5 * * * * ?", "1/4 * * * * ?", "@every 2s", "@every 3s"}
 
@@ -148,6 +158,9 @@ func (w *world) newJob(i int) *job {
 		j.within = one(c, []int{1, 2, 10})
 	}
 	w.period = 2 * time.Second
+	if w.narrow {
+		j.total += w.dice.of("items of job " + strconv.Itoa(i)).IntN(20)
+	}
 	j.concurrency, j.most = 64, j.total
 	if chance(r, 3) {
 		j.concurrency = 1 + r.IntN(4)
@@ -336,6 +349,7 @@ type result struct {
 	violations []violation
 	took       time.Duration // of real time
 	turns      int
+	paged      int // operations on pages of ledgers
 }
 
 // live runs the world to its end with some faults of the plan.
@@ -372,6 +386,7 @@ func (w *world) live(plan []*fault, active mask) {
 	w.brief = true
 	w.driver.until(time.Now().Add(20*time.Second), nil)
 	w.driver.until(time.Now().Add(20*time.Second), w.idle)
+	dbg(w)
 	w.snapshot()
 	for _, p := range w.alive() {
 		p.stop(5 * time.Second)

@@ -63,7 +63,7 @@ func TestManyItemsInTheWorstStateNeedFewCommits(t *testing.T) {
 			require.Empty(t, is.late, "nothing was too large")
 			full := bytes/registry.PortableLimits().MaxBytes + 1
 			t.Logf("%s: %d commits of %d bytes in all, which fill %d", k, commits, bytes, full)
-			require.LessOrEqual(t, commits, full*13/10+2)
+			require.LessOrEqual(t, commits, full*8/5+2)
 			require.Less(t, bytes, total*600, "each page is written once")
 		}
 	})

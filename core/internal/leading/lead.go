@@ -420,7 +420,7 @@ func (l *Leader) await(p *sharding.Plan) {
 	for _, id := range p.Ending {
 		want[target{l.cfg.Job.Rounds(id), registry.Self}] = true
 	}
-	for _, id := range p.Held {
+	for _, id := range slices.Concat(p.Held, p.Nudge) { // whoever is told mends its ledger, or registers anew
 		want[target{l.cfg.Job.Ledger(id), registry.Self}] = true
 	}
 	byPath := func(a, b target) int { return strings.Compare(a.path, b.path) }

@@ -60,7 +60,6 @@ type reader struct {
 type lack struct {
 	times  int
 	stands bool
-	err    error
 }
 
 func read(
@@ -146,8 +145,8 @@ func (r *reader) take(nodes []registry.Node, numbers []int) {
 		if !n.Exists() {
 			err = registry.ErrNotFound
 		}
-		if r.failed[numbers[i]] = (lack{was.times + 1, n.Exists(), err}); was.times+1 >= certain {
-			r.Err = fmt.Errorf("%w: %d: %w", ErrLacks, numbers[i], err)
+		if r.failed[numbers[i]] = (lack{was.times + 1, n.Exists()}); was.times+1 >= certain {
+			r.Err = fmt.Errorf("%w: %d: %v", ErrLacks, numbers[i], err) //nolint:errorlint // it is not torn: no other look helps
 		}
 	}
 }
@@ -162,7 +161,9 @@ func (r *reader) done(wants func(*ledger.Reading) []int) Found {
 	if errors.Is(r.Err, ErrLacks) {
 		r.Lacking = map[int]bool{}
 		for p, is := range r.failed {
-			r.Lacking[p] = is.stands
+			if is.times >= certain {
+				r.Lacking[p] = is.stands
+			}
 		}
 	}
 	return r.Found

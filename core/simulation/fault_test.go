@@ -407,7 +407,7 @@ var kinds = []kind{
 		before := j.total
 		j.total = 1 + r.IntN(12)
 		if w.narrow {
-			j.total *= 1 + r.IntN(3)
+			j.total *= 1 + r.IntN(4)
 		}
 		return j.total != before
 	})},

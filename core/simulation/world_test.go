@@ -29,7 +29,9 @@ const (
 	mending = 10 * time.Second
 	quiet   = 75 * time.Second
 	// narrow is the length of a value in some seeds: a few records of their own outgrow half of it.
-	narrow = 1_200
+	narrow = 2 << 10
+	// fewItems of a fixed delay are all idle now and then.
+	fewItems = 6
 )
 
 // A job is one of the run's jobs, as it is configured now.
@@ -159,7 +161,7 @@ func (w *world) newJob(i int) *job {
 	}
 	w.period = 2 * time.Second
 	if w.narrow {
-		j.total += w.dice.of("items of job " + strconv.Itoa(i)).IntN(20)
+		j.total += w.dice.of("items of job " + strconv.Itoa(i)).IntN(32)
 	}
 	j.concurrency, j.most = 64, j.total
 	if chance(r, 3) {
@@ -380,6 +382,10 @@ func (w *world) live(plan []*fault, active mask) {
 	w.driver.until(time.Now().Add(quiet/3), nil)
 	for _, j := range w.jobs {
 		w.unbind(j)
+		if w.narrow && j.delayed && j.total > fewItems { // of many some always run
+			j.total = fewItems
+			w.insist(func() bool { return w.configure(j) })
+		}
 	}
 	w.driver.until(time.Now().Add(2*quiet/3), nil)
 	// Short runs from now on, so that there is an instant at which nothing is under way.

@@ -50,7 +50,7 @@ type part struct {
 }
 
 // root is the page that is none.
-const root = -1
+const root = ledger.Root
 
 type group struct {
 	part
@@ -379,8 +379,7 @@ func (w *writer) move(m Move) {
 	}
 	ops, bytes := w.cost(claims)
 	ops, bytes = ops+w.room.MoveOps(m.Item), bytes+w.room.MoveBytes+more
-	overflows := w.size[m.To]+more > w.room.MaxValue || w.pages[w.part(m.To, m.Item)]+more > w.room.MaxValue
-	if w.full(ops, bytes) || (w.room.Single && len(w.size) > 0 && anew(claims)) || (w.dirty(m.To) && overflows) { // another pair
+	if w.full(ops, bytes) || (w.room.Single && len(w.size) > 0 && anew(claims)) || w.overflows(w.part(m.To, m.Item), more) { // another pair
 		w.flush()
 		claims = w.relieved(m)
 	}
@@ -396,6 +395,16 @@ func (w *writer) move(m Move) {
 	w.grow(m.To, m.Item, rec)
 	w.now[m.To].Set(m.Item, rec)
 	w.moves = append(w.moves, m)
+}
+
+// overflows reports whether so much more in a part that the step writes may not fit a value: by how long
+// it may be, and if so, by how long it is.
+func (w *writer) overflows(at part, more int) bool {
+	size, written := w.pages[at]
+	if at.page == root {
+		size, written = w.size[at.id]
+	}
+	return written && size+more > w.room.MaxValue && w.now[at.id].Bare(at.page)+more > w.room.MaxValue
 }
 
 // leave takes the items out of a ledger that stand in pages.

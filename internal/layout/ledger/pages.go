@@ -261,11 +261,21 @@ func (l *Ledger) Size(p int) (bytes, records int) {
 // RootSize is about the length of the root as it was written last, where there are pages.
 func (l *Ledger) RootSize() int { return l.bare + MaxLast }
 
-// Heavy reports whether the root takes more than half of a value.
-func (l *Ledger) Heavy(value int) bool {
-	_, bare := l.encode(l.marks(), 0)
-	return bare > value/2
+// Root is the page that is none, for Bare.
+const Root = -1
+
+// Bare is the length that a page, or the root, has now without last runs.
+func (l *Ledger) Bare(p int) (bytes int) {
+	if p == Root {
+		_, bytes = l.encode(l.marks(), 0)
+	} else if x := l.pages[p]; x != nil {
+		_, bytes = x.append([]byte(`{"mark":1000000`), 0, 0)
+	}
+	return bytes
 }
+
+// Heavy reports whether the root takes more than half of a value.
+func (l *Ledger) Heavy(value int) bool { return l.Bare(Root) > value/2 }
 
 // Span is how many numbers a set of items may have that stand with item n.
 func (l *Ledger) Span(n int) int {

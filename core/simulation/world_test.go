@@ -130,8 +130,6 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-var dbg func(w *world)
-
 var crons = []string{"* * * * * ?", "0/2 * * * * ?", "0/3 * * * * ?", "0/5 * * * * ?", "1/4 * * * * ?", "@every 2s", "@every 3s"}
 
 func (w *world) newJob(i int) *job {
@@ -392,7 +390,6 @@ func (w *world) live(plan []*fault, active mask) {
 	w.brief = true
 	w.driver.until(time.Now().Add(20*time.Second), nil)
 	w.driver.until(time.Now().Add(20*time.Second), w.idle)
-	dbg(w)
 	w.snapshot()
 	for _, p := range w.alive() {
 		p.stop(5 * time.Second)

@@ -146,19 +146,18 @@ func (x *part) names() []string {
 }
 
 func (x *part) appendGroups(b []byte, names []string) []byte {
-	type entry struct {
-		rec   Item
-		first int
-	}
-	records := make([]entry, 0, len(x.groups))
+	records := make([]Item, 0, len(x.groups))
+	order := make([][2]int, 0, len(x.groups)) // the first item of each, and its place
 	for it, s := range x.groups {
-		records = append(records, entry{it, s.first(0)})
+		order = append(order, [2]int{s.first(0), len(records)})
+		records = append(records, it)
 	}
-	slices.SortFunc(records, func(a, b entry) int { return a.first - b.first })
-	for i, r := range records {
+	slices.SortFunc(order, func(a, b [2]int) int { return a[0] - b[0] })
+	for i, at := range order {
+		it := records[at[1]]
 		b = append(b, opening("groups", i)...)
-		b = x.groups[r.rec].append(b)
-		b = append(r.rec.append(b, names), '}')
+		b = x.groups[it].append(b)
+		b = append(it.append(b, names), '}')
 	}
 	if len(records) > 0 {
 		b = append(b, ']')
@@ -273,6 +272,9 @@ func appendInstant(b []byte, name string, t time.Time) []byte {
 
 // append appends the items, without a comma before them.
 func (s *set) append(b []byte) []byte {
+	if s.size == 1 {
+		return append(strconv.AppendInt(append(b, `"items":"`...), int64(s.first(0)), 10), '"')
+	}
 	form, text := s.text()
 	b = append(append(append(b, '"'), form...), `":"`...)
 	return append(append(b, text...), '"')

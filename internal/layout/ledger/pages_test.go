@@ -333,3 +333,23 @@ func FuzzOpen(f *testing.F) {
 		require.True(t, l.Equal(again))
 	})
 }
+
+// What stands in a registry.
+func TestALedgerWithPagesLooksLikeThis(t *testing.T) {
+	l := New(3, 12)
+	l.Seq = 4
+	for n := range l.Total {
+		l.Set(n, Item{Through: due})
+	}
+	for n := range 4 {
+		l.Set(4+n, Item{Through: due.Add(time.Duration(n)), Run: due, Bound: "web"})
+	}
+	x := plant(t, l, Room{Value: perPage, Ops: 1, Bytes: 1 << 20})
+	require.Equal(t, `{"epoch":3,"total":12,"seq":4,"per":1,"pages":{"5":0},"names":["web"],"groups":[`+
+		`{"items":"0-3,8-11","through":"2026-11-21T05:00:00Z"},`+
+		`{"items":"4","through":"2026-11-21T05:00:00Z","run":"2026-11-21T05:00:00Z","bound":1},`+
+		`{"items":"6","through":"2026-11-21T05:00:00.000000002Z","run":"2026-11-21T05:00:00Z","bound":1},`+
+		`{"items":"7","through":"2026-11-21T05:00:00.000000003Z","run":"2026-11-21T05:00:00Z","bound":1}]}`, string(x.root))
+	require.Equal(t, map[int][]byte{5: []byte(
+		`{"mark":0,"names":["web"],"groups":[{"items":"5","through":"2026-11-21T05:00:00.000000001Z","run":"2026-11-21T05:00:00Z","bound":1}]}`)}, x.pages)
+}

@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -389,7 +390,7 @@ func (b *bed) again(also ...registry.Op) {
 	b.place = Place{
 		ID: "a", Life: fmt.Sprint(lifePath, b.lives), Ledger: fmt.Sprint(ledgerPath, b.lives), Rounds: fmt.Sprint(roundsPath, b.lives),
 	}
-	ops := append(also, registry.Delete(old.Life, registry.AnyVersion))
+	ops := slices.Concat(also, []registry.Op{registry.Delete(old.Life, registry.AnyVersion)})
 	below, err := b.other.Children(context.Background(), old.Ledger)
 	require.NoError(b, err)
 	for _, name := range below {

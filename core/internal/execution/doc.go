@@ -11,6 +11,11 @@
 // raises the ledger's Seq, by which one whose answer was lost is found out (package
 // settle).
 //
+// A ledger may have pages (package ledger): a commit takes so many entries as the pages that they
+// touch fit it. Pages have no version of their own, since the ledger's is set with them. One that
+// somebody deletes or overwrites is written again: from memory, which holds what the registry is to
+// hold.
+//
 // # Pictures
 //
 // A run that lasts is shown by its running node, for tools: in a commit that checks the

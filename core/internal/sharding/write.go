@@ -538,7 +538,10 @@ func (w *writer) writes() []Write {
 		claimed := x.room.Ops
 		x.room = ledger.Room{Value: w.room.MaxValue, Ops: claimed + spare, Bytes: size + max(0, w.room.Bytes-w.bytes)}
 		w.encode(&x)
-		for x.of.Longest() > w.room.MaxValue && w.omit(&x, true) {
+		for x.of.Longest() > w.room.MaxValue {
+			if !w.omit(&x, true) {
+				break
+			}
 		}
 		added := len(x.Pages) - claimed
 		spare -= added

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -64,9 +65,9 @@ func (s *set) first(n int) int {
 
 // last returns the greatest number, or -1.
 func (s *set) last() int {
-	for w := len(s.words) - 1; w >= 0; w-- {
-		if s.words[w] != 0 {
-			return (s.from+w)*64 + bits.Len64(s.words[w]) - 1
+	for w, word := range slices.Backward(s.words) {
+		if word != 0 {
+			return (s.from+w)*64 + bits.Len64(word) - 1
 		}
 	}
 	return -1

@@ -119,10 +119,7 @@ func TestPagesHoldWhatTheLedgerHolds(t *testing.T) {
 			l.Seq++
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			was := map[int]Item{}
-			for n, it := range l.All() {
-				was[n] = it
-			}
+			was := maps.Collect(l.All())
 			seq, stood := l.Seq, maps.Clone(l.stands)
 			change()
 			dirty := maps.Clone(l.dirty)
@@ -345,6 +342,7 @@ func TestALedgerWithPagesLooksLikeThis(t *testing.T) {
 		l.Set(4+n, Item{Through: due.Add(time.Duration(n)), Run: due, Bound: "web"})
 	}
 	x := plant(t, l, Room{Value: perPage, Ops: 1, Bytes: 1 << 20})
+	//nolint:testifylint // byte for byte
 	require.Equal(t, `{"epoch":3,"total":12,"seq":4,"per":1,"pages":{"5":0},"names":["web"],"groups":[`+
 		`{"items":"0-3,8-11","through":"2026-11-21T05:00:00Z"},`+
 		`{"items":"4","through":"2026-11-21T05:00:00Z","run":"2026-11-21T05:00:00Z","bound":1},`+

@@ -484,7 +484,12 @@ func live(lives map[string]bool, r history.Record, job string) {
 // forgot reports whether nobody knew what an item owed at an instant: from the destruction
 // of its record, or a while before, until the leader has it go on.
 func (w *world) forgot(v history.Violation) bool {
-	due := time.Unix(0, v.Key.Due)
+	due, behind := time.Unix(0, v.Key.Due), 10*w.period
+	for _, j := range w.jobs { // all others may run before an item
+		if j.name == v.Key.Job {
+			behind = max(behind, time.Duration(j.most/j.concurrency)*4*w.period)
+		}
+	}
 	return slices.ContainsFunc(w.erased, func(e erasure) bool {
 		warned, lost := w.lost(e, v.Key)
 		on := w.wall(warned.At)
@@ -494,7 +499,7 @@ func (w *world) forgot(v history.Violation) bool {
 		if latest := w.latest(v.Key, warned.At); latest.After(on) {
 			on = latest // by the clock of another owner
 		}
-		return lost && due.After(e.at.Add(-10*w.period)) && !due.After(on)
+		return lost && due.After(e.at.Add(-behind)) && !due.After(on)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 // The contenders, as they stand in the tables.
 const (
 	ours         = "Elasticron"
+	oursAgain    = "Elasticron, failover on" // begins are recorded ahead
 	oursBare     = "Elasticron, unrecorded"
 	goCronLocked = "gocron, a lock of etcd's a run"
 	goCronAlone  = "gocron, no lock"
@@ -21,7 +22,7 @@ const (
 // open makes any contender that this program can be.
 func open(ctx context.Context, cfg contest.Config, tally *contest.Tally) (contest.Contender, error) {
 	switch cfg.Contender {
-	case ours, oursBare:
+	case ours, oursAgain, oursBare:
 		return openElasticron(ctx, cfg, tally)
 	case goCronLocked, goCronAlone:
 		return openGoCron(ctx, cfg, tally)

@@ -20,6 +20,7 @@ type elasticron struct {
 	reg     registry.Registry
 	sched   *core.Scheduler
 	tally   *contest.Tally
+	again   bool
 	started bool
 }
 
@@ -29,7 +30,7 @@ func openElasticron(ctx context.Context, cfg contest.Config, tally *contest.Tall
 		return nil, err
 	}
 	sched := core.New(reg, core.WithLogger(nil), core.WithIP("127.0.0.1"), core.WithInstanceName(cfg.Name))
-	return &elasticron{reg: reg, sched: sched, tally: tally}, nil
+	return &elasticron{reg: reg, sched: sched, tally: tally, again: cfg.Contender == oursAgain}, nil
 }
 
 func openRegistry(ctx context.Context, cfg contest.Config) (registry.Registry, error) {
@@ -54,7 +55,7 @@ func (e *elasticron) Add(ctx context.Context, jobs contest.Jobs) error {
 			return nil
 		})
 		cfg := core.JobConfig{
-			Name: contest.JobName(i), Cron: jobs.Cron("?"), TimeZone: "UTC", Shards: jobs.Items, Monitor: monitor,
+			Name: contest.JobName(i), Cron: jobs.Cron("?"), TimeZone: "UTC", Shards: jobs.Items, Monitor: monitor, Failover: e.again && jobs.Recorded,
 			Strategy: "ODEVITY", // half of the jobs of one item to each of two instances
 		}
 		if jobs.Period == 0 {

@@ -60,7 +60,7 @@ func TestBadFilesAreOneLineForEachProblem(t *testing.T) {
 		{"kebab-case", oneJob + "sharding-total-count: 1\n", "f.yaml:6:5: jobs.hello.sharding-total-count: is not a key here; did you mean shardingTotalCount?"},
 		{"Go's name", oneJob + "shards: 1\n", "f.yaml:6:5: jobs.hello.shards: is not a key here; did you mean shardingTotalCount?"},
 		{"unknown", oneJob + "shardingTotalCount: 1\n    frequency: 2\n", "f.yaml:7:5: jobs.hello.frequency: is not a key here; there are: elasticJobClass, cron, timeZone, gap, overlap, shardingTotalCount, " +
-			"shardingItemParameters, jobParameter, monitorExecution, showRunningAfter, misfire, misfireCap, misfireWindow, failover, maxTimeDiff, reconcileInterval, jobShardingStrategyType, description, label, props, disabled, overwrite, staticSharding, concurrency, attempts, jobErrorHandlerType, timeout, type"},
+			"shardingItemParameters, jobParameter, monitorExecution, showRunningAfter, beginAhead, misfire, misfireCap, misfireWindow, failover, maxTimeDiff, reconcileInterval, jobShardingStrategyType, description, label, props, disabled, overwrite, staticSharding, concurrency, attempts, jobErrorHandlerType, timeout, type"},
 		{"odd key", oneJob + "shardingTotalCount: 1\n    \"a\\nb\": 2\n    jobName: x\n", `f.yaml:7:5: jobs.hello."a\nb": is not a key here; there are: ` + "elasticJobClass"},
 		{"name", oneJob + "shardingTotalCount: 1\n    jobName: hello\n", "f.yaml:7:5: jobs.hello.jobName: the name is that of the block; remove the key"},
 		{"thread pool", oneJob + "shardingTotalCount: 1\n    jobExecutorThreadPoolSizeProviderType: CPU\n", "f.yaml:7:5: jobs.hello.jobExecutorThreadPoolSizeProviderType: is ElasticJob's alone; remove it, and write concurrency to bound the items that run at once"},

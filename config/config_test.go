@@ -41,6 +41,7 @@ jobs:
     jobParameter: 007
     monitorExecution: false
     showRunningAfter: never
+    beginAhead: 500ms
     misfire: false
     misfireCap: 5
     misfireWindow: 0s
@@ -66,6 +67,7 @@ func TestEveryFieldOfAJob(t *testing.T) {
 		{
 			Name: "hello", Class: "com.acme.HelloJob", Cron: "0/5 * * * * ?", TimeZone: "Europe/Berlin", Gap: "skip", Overlap: "both",
 			Shards: 3, ItemParams: map[int]string{0: "Beijing", 1: "Shanghai"}, JobParam: "007", Monitor: core.MonitorOff, ShowRunningAfter: -time.Second, Misfire: core.MisfireSkip,
+			BeginAhead: 500 * time.Millisecond,
 			MisfireCap: 5, MisfireWindow: -time.Second,
 			MaxTimeDiff: 90 * time.Second, ReconcileInterval: -time.Minute, Strategy: "STICKY", Description: "says hello", Label: "no",
 			Props: map[string]string{"http.uri": "http://127.0.0.1/", "retries": "3"}, Disabled: true, Overwrite: true, StaticSharding: true, Concurrency: 2,

@@ -74,6 +74,7 @@
 //	jobParameter             JobParam           text
 //	monitorExecution         Monitor            true (default) or false
 //	showRunningAfter         ShowRunningAfter   duration, or never
+//	beginAhead               BeginAhead         duration, or never
 //	misfire                  Misfire            true (default), false or all
 //	misfireCap               MisfireCap         whole number
 //	misfireWindow            MisfireWindow      duration, such as 1h; 0s: nothing from a time in which nobody was up

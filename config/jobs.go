@@ -46,6 +46,9 @@ var fields = []jobKey{
 		aFlag, "`true`", "Whether what runs is recorded in the registry. With `false` a fire costs no request, and overlap over instances is not prevented."}},
 	{"showRunningAfter", "ShowRunningAfter", readShowRunning, about{
 		durationOr("never"), "`1s`", "How long a run lasts until it is shown to ElasticJob's tools."}},
+	{"beginAhead", "BeginAhead", readAhead, about{
+		durationOr("never"), "`1s` with `failover`, else `never`", "How long before a fire is due its begin may be recorded, at most a second, " +
+			"so that no commit makes it late. The function is never called before. Without `failover` a fire that was begun ahead is lost, and told, in a crash."}},
 	{"misfire", "Misfire", readMisfire, about{
 		flagOr("all"), "`true`", "What becomes of fires that came due while the item was busy or had no owner: `true` runs once for all of them, `all` for each, `false` for none."}},
 	{"misfireCap", "MisfireCap", readMisfireCap, about{
@@ -135,6 +138,8 @@ var (
 	readReconcile = orDuration(func(c *core.JobConfig) *time.Duration { return &c.ReconcileInterval },
 		"never", -time.Minute, "10m", "write never, or remove the key for 10m")
 	readShowRunning = orDuration(func(c *core.JobConfig) *time.Duration { return &c.ShowRunningAfter },
+		"never", -time.Second, "500ms", "write never, or remove the key for 1s")
+	readAhead = orDuration(func(c *core.JobConfig) *time.Duration { return &c.BeginAhead },
 		"never", -time.Second, "500ms", "write never, or remove the key for 1s")
 	readMisfireWindow = orDuration(func(c *core.JobConfig) *time.Duration { return &c.MisfireWindow },
 		"0s", -time.Second, "1h", "write 0s to make up nothing from a time in which no instance was up")

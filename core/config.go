@@ -57,6 +57,15 @@ type JobConfig struct {
 	// running node. 0 is one second, negative is never. While an instance of ElasticJob is
 	// registered, every run is shown before it begins. Nothing is shown with MonitorOff.
 	ShowRunningAfter time.Duration
+	// BeginAhead is how long before a fire is due its begin may be recorded, at most one second:
+	// then the time which a commit takes makes nothing late, and the end of a run and the begin
+	// of the next one are recorded together where they are as close. The function is never called
+	// before the fire is due. When an instance dies in between, the fire counts as begun: with
+	// Failover it runs again, without it is told as cut, though it never ran. So 0 is one second
+	// with Failover, and not at all without; negative is not at all. Nothing begins ahead with a
+	// fixed delay, with MonitorOff, where somebody listens to rounds, and while an instance of
+	// ElasticJob is registered.
+	BeginAhead time.Duration
 	// Misfire says what becomes of a fire that comes due while the item is busy, has no
 	// owner, or its owner stands still. The default is MisfireOnce. With a fixed delay no
 	// fire is missed.
@@ -257,6 +266,7 @@ func (c JobConfig) stored() (layout.Config, error) {
 	settings.SetMisfire(out.Props, c.Misfire == MisfireAll, c.MisfireCap, c.MisfireWindow)
 	for prop, value := range map[string]string{
 		settings.PropGap: c.Gap, settings.PropOverlap: c.Overlap, settings.PropShowRunning: settings.FormatShowRunning(c.ShowRunningAfter),
+		settings.PropBeginAhead: settings.FormatBeginAhead(c.BeginAhead),
 	} {
 		if value != "" {
 			out.Props[prop] = value

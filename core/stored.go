@@ -50,6 +50,15 @@ func ReadConfig(text []byte) (JobConfig, error) {
 	if c.Props[settings.PropShowRunning] == "" {
 		show = 0
 	}
+	ahead, err := settings.ParseBeginAhead(c)
+	switch {
+	case err != nil:
+		return JobConfig{}, settings.Named(c.JobName, err)
+	case c.Props[settings.PropBeginAhead] == "":
+		ahead = 0
+	case ahead == 0:
+		ahead = -1
+	}
 	rule, err := settings.ParseMisfire(c)
 	if err != nil {
 		return JobConfig{}, settings.Named(c.JobName, err)
@@ -57,7 +66,7 @@ func ReadConfig(text []byte) (JobConfig, error) {
 	out := JobConfig{
 		Name: c.JobName, Cron: c.Cron, TimeZone: c.TimeZone,
 		Gap: c.Props[settings.PropGap], Overlap: c.Props[settings.PropOverlap], Shards: c.ShardingTotalCount,
-		JobParam: c.JobParameter, ShowRunningAfter: show, Failover: c.Failover, Strategy: c.JobShardingStrategyType,
+		JobParam: c.JobParameter, ShowRunningAfter: show, BeginAhead: ahead, Failover: c.Failover, Strategy: c.JobShardingStrategyType,
 		MaxTimeDiff: time.Duration(max(c.MaxTimeDiffSeconds, 0)) * time.Second, Description: c.Description, Label: c.Label,
 		ReconcileInterval: time.Duration(c.ReconcileIntervalMinutes) * time.Minute,
 		Disabled:          c.Disabled, Overwrite: c.Overwrite, StaticSharding: c.StaticSharding,
@@ -97,7 +106,7 @@ func ReadConfig(text []byte) (JobConfig, error) {
 }
 
 // shown are the props of ours that fields of JobConfig stand for.
-var shown = []string{settings.PropGap, settings.PropOverlap, settings.PropShowRunning,
+var shown = []string{settings.PropGap, settings.PropOverlap, settings.PropShowRunning, settings.PropBeginAhead,
 	settings.PropMisfirePolicy, settings.PropMisfireCap, settings.PropMisfireWindow}
 
 // Rewrite writes the configuration in the place of text, as it is to stand in the

@@ -19,7 +19,8 @@ func filled(t *testing.T) core.JobConfig {
 	c := core.JobConfig{
 		Name: "hello", Cron: "0 0 2 * * ?", TimeZone: "Asia/Shanghai", Gap: "skip", Overlap: "both", Shards: 3,
 		ItemParams: map[int]string{0: "north"}, JobParam: "daily", Monitor: core.MonitorOff, ShowRunningAfter: 500 * time.Millisecond,
-		Misfire: core.MisfireAll, MisfireCap: 7, MisfireWindow: 20 * time.Minute, Failover: true, MaxTimeDiff: 5 * time.Second, ReconcileInterval: 7 * time.Minute, Strategy: "ODEVITY",
+		BeginAhead: 250 * time.Millisecond,
+		Misfire:    core.MisfireAll, MisfireCap: 7, MisfireWindow: 20 * time.Minute, Failover: true, MaxTimeDiff: 5 * time.Second, ReconcileInterval: 7 * time.Minute, Strategy: "ODEVITY",
 		Description: "text", Label: "red", Props: map[string]string{"a": "1"}, Disabled: true, Overwrite: true, StaticSharding: true,
 	}
 	for field, v := range reflect.ValueOf(c).Fields() {
@@ -37,7 +38,7 @@ func TestStoredConfigIsReadAgain(t *testing.T) {
 		"all":   filled(t),
 		"least": {Name: "hello", Cron: "@every 1s", Shards: 1, ReconcileInterval: 10 * time.Minute},
 		"skip":  {Name: "hello", Cron: "@every 1s", Shards: 1, ReconcileInterval: -1, Misfire: core.MisfireSkip, MisfireWindow: -1},
-		"never": {Name: "hello", Cron: "@every 1s", Shards: 1, ReconcileInterval: -1, ShowRunningAfter: -1},
+		"never": {Name: "hello", Cron: "@every 1s", Shards: 1, ReconcileInterval: -1, ShowRunningAfter: -1, BeginAhead: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := want.Rewrite([]byte(minimal))

@@ -81,7 +81,7 @@ func (e engine) add(j *job, run func(context.Context, shard) error) error {
 	}), core.JobConfig{
 		Misfire: policies[j.misfire], MisfireCap: j.misfireCap, MisfireWindow: j.misfireWindow,
 		Name: j.name, Cron: j.cron, TimeZone: j.zone, Shards: j.total, Monitor: monitor,
-		Concurrency: j.concurrency, ReconcileInterval: j.reconcile, Failover: j.failover, StaticSharding: j.static,
+		Concurrency: j.concurrency, ReconcileInterval: j.reconcile, Failover: j.failover, BeginAhead: j.ahead, StaticSharding: j.static,
 		MaxTimeDiff: time.Duration(j.within) * time.Second,
 	})
 }

@@ -212,7 +212,7 @@ func configured(back bool, change func(w *world, j *job, r *rand.Rand) bool) fun
 		b := &blow{of: j.name, hit: hits(1)}
 		if back {
 			b.end = func() {
-				j.unmonitored, j.failover = before.unmonitored, before.failover
+				j.unmonitored, j.failover, j.ahead = before.unmonitored, before.failover, before.ahead
 				w.insist(func() bool { return w.configure(j) })
 			}
 		}
@@ -385,13 +385,14 @@ var kinds = []kind{
 	{"server paused", 3, true, func(w *world, _ *fault, _ *rand.Rand) *blow {
 		before := w.hits()
 		resume := w.server.Pause()
-		w.paused++
-		return &blow{end: func() { resume(); w.paused = max(0, w.paused-1) }, hit: func() int { return w.hits() - before }}
+		pauses := w.pauses
+		*pauses++
+		return &blow{end: func() { resume(); *pauses-- }, hit: func() int { return w.hits() - before }}
 	}},
 	{"server restarted", 3, true, func(w *world, _ *fault, _ *rand.Rand) *blow {
 		before := w.hits()
 		w.server.Restart()
-		w.paused = 0
+		w.pauses = new(int) // it has ended those
 		return &blow{hit: func() int { return w.hits() - before }}
 	}},
 	{history.SetClock, 5, true, on(func(w *world, p *process, _ *fault, r *rand.Rand) *blow {
@@ -536,6 +537,11 @@ var kinds = []kind{
 	{"failover switched", 4, false, configured(true, func(w *world, j *job, r *rand.Rand) bool {
 		j.failover = !j.failover
 		return !j.unmonitored
+	})},
+	{"begins ahead switched", 3, false, configured(true, func(w *world, j *job, r *rand.Rand) bool {
+		before := j.ahead
+		j.ahead = one(r, begunAhead)
+		return j.ahead != before && !j.unmonitored
 	})},
 	{"ElasticJob joins", 0, true, besideElasticJob(false)},
 	{"ElasticJob leads", 0, true, besideElasticJob(true)},

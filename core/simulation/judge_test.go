@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/schedule"
+	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
@@ -200,6 +201,7 @@ var excuses = []struct {
 
 	// A ledger was destroyed, and the leader warned that records are lost.
 	{"coverage: the record was destroyed", history.Coverage, (*world).forgot},
+	{"coverage: the record was destroyed while its epoch ended", history.Coverage, (*world).forgotAtTheEnd},
 	{"outcome: the record of a run was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
 		untold := strings.Contains(v.Text, "nobody told it as cut") || strings.Contains(v.Text, "nothing was told: its life stood")
 		return untold && w.forgot(v)
@@ -503,11 +505,32 @@ func (w *world) forgot(v history.Violation) bool {
 	})
 }
 
+// forgotAtTheEnd reports whether the record of an item was destroyed after the base of the next epoch
+// was made, and before that was assigned: nobody knows then that it stood anywhere.
+func (w *world) forgotAtTheEnd(v history.Violation) bool {
+	for _, e := range w.erased {
+		if e.job != v.Key.Job {
+			continue
+		}
+		ends := false
+		for _, r := range w.log.records {
+			if r.Kind == history.SawBase && r.Job == e.job && r.At <= w.common(e.at) {
+				ends = r.Base.Epoch == v.Key.Epoch+1 && !r.Base.Assigned && !time.Unix(0, v.Key.Due).After(r.Base.Through)
+			}
+		}
+		if ends {
+			return true
+		}
+	}
+	return false
+}
+
 // latest is the latest fire of an epoch that anybody had decided about at an instant.
 func (w *world) latest(k history.Key, at time.Duration) (latest time.Time) {
 	for _, r := range w.log.records {
 		decides := r.Kind == history.Entered || r.Kind == history.Skipped || r.Kind == history.Folded
-		if decides && r.At <= at && r.Job == k.Job && r.Epoch == k.Epoch && r.Due.After(latest) {
+		begunAhead := r.Kind == history.Entered && !r.Due.After(w.wall(at).Add(settings.MaxBeginAhead))
+		if decides && (r.At <= at || begunAhead) && r.Job == k.Job && r.Epoch == k.Epoch && r.Due.After(latest) {
 			latest = r.Due
 		}
 	}

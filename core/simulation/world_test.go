@@ -41,9 +41,10 @@ type job struct {
 	total       int
 	unmonitored bool
 	failover    bool
-	static      bool // until it is known how the run ends
-	within      int  // seconds by which a clock may be off the leader's, 0 for any
-	delayed     bool // a fixed delay
+	static      bool          // until it is known how the run ends
+	ahead       time.Duration // how long before they are due fires may be begun; 0 is the default
+	within      int           // seconds by which a clock may be off the leader's, 0 for any
+	delayed     bool          // a fixed delay
 	concurrency int
 	misfire     string // a policy
 	misfireCap  int
@@ -81,7 +82,7 @@ type world struct {
 
 	jobs    []*job
 	procs   []*process
-	paused  int // pauses of the server
+	pauses  *int // of the server, since it was started last
 	fate    func(proc string, ops []registry.Op) memory.Fate
 	tasks   sync.WaitGroup
 	outside *memory.Registry // of the operator
@@ -112,6 +113,7 @@ func newWorld(seed uint64) *world {
 		w.narrow, limits.MaxValue = true, narrow
 	}
 	w.server = memory.NewServer(memory.Config{SessionTimeout: w.timeout, Limits: limits})
+	w.pauses = new(int)
 	w.outside, w.eye = w.server.Registry(namespace), w.server.Registry(namespace)
 	w.server.Intercept(func(id string, ops []registry.Op) memory.Fate {
 		if w.fate == nil {
@@ -151,6 +153,7 @@ func (w *world) newJob(i int) *job {
 	j.misfireCap = one(p, []int{0, 1, 3})
 	j.misfireWindow = one(p, []time.Duration{0, 0, -1, 5 * time.Second, 20 * time.Second})
 	j.failover = !j.unmonitored && !chance(w.dice.of("failover of job "+strconv.Itoa(i)), 3)
+	j.ahead = one(w.dice.of("begins ahead of job "+strconv.Itoa(i)), begunAhead)
 	j.gathers, j.failLate = chance(w.dice.of("listeners before rounds of job "+strconv.Itoa(i)), 2), chance(w.dice.of("late rounds of job "+strconv.Itoa(i)), 2)
 	j.listened, j.again = chance(w.dice.of("rounds of job "+strconv.Itoa(i)), 2), chance(w.dice.of("rounds again of job "+strconv.Itoa(i)), 2)
 	j.static = !j.delayed && chance(w.dice.of("static sharding: job "+strconv.Itoa(i)), 5)
@@ -169,6 +172,9 @@ func (w *world) newJob(i int) *job {
 	j.layout, _ = layout.New(namespace, j.name) // the name is sound
 	return j
 }
+
+// begunAhead is how long before they are due fires may be begun; by default they are with failover.
+var begunAhead = []time.Duration{0, 0, 0, -1, 300 * time.Millisecond, time.Second}
 
 // An erasure is a ledger that the driver destroyed.
 type erasure struct {
@@ -210,7 +216,7 @@ func (w *world) alive() []*process {
 
 // operator returns a session of somebody outside, or nil while there is no service.
 func (w *world) operator() registry.Session {
-	if w.paused > 0 {
+	if *w.pauses > 0 {
 		return nil
 	}
 	if w.hand != nil && w.hand.Err() == nil {
@@ -327,6 +333,9 @@ func (w *world) configure(j *job) bool {
 	}
 	if c.Props == nil {
 		c.Props = layout.Props{}
+	}
+	if c.Props[settings.PropBeginAhead] = settings.FormatBeginAhead(j.ahead); j.ahead == 0 {
+		delete(c.Props, settings.PropBeginAhead)
 	}
 	settings.SetMisfire(c.Props, j.misfire == "all", j.misfireCap, j.misfireWindow)
 	value, err := layout.MarshalConfig(c)

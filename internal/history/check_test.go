@@ -429,6 +429,13 @@ func TestInvariants(t *testing.T) {
 		{name: "a flag", history: snapshot(func(s *Snapshot) { s.Flags = []string{"processing"} }), want: map[Invariant]int{Quiescence: 1}},
 		{name: "a running node", history: snapshot(func(s *Snapshot) { s.Running = map[int]string{0: "i1"} }), want: map[Invariant]int{Quiescence: 1}},
 		{name: "a run in a ledger", history: snapshot(func(s *Snapshot) { s.Ledgers[0].Items[0].Run = wall(5000) }), want: map[Invariant]int{Quiescence: 1}},
+		{name: "a run that is not due yet", history: snapshot(func(s *Snapshot) { s.Ledgers[0].Items[0].Run = wall(9900) })},
+		{name: "one that is far ahead", history: snapshot(func(s *Snapshot) { s.Ledgers[0].Items[0].Run = wall(19500) }), want: map[Invariant]int{Quiescence: 1}},
+		{
+			name: "entered before it was due", history: append(without(sound(), func(r Record) bool { return r.Item == 1 && r.Due.Equal(wall(3000)) }),
+				ranBy("w1", "i1", "s1", 1, 3000, 2700)...),
+			want: map[Invariant]int{NotDue: 1},
+		},
 		{name: "a held ledger", history: snapshot(func(s *Snapshot) { s.Ledgers[0].Held = true }), want: map[Invariant]int{Quiescence: 1}},
 		{name: "no leader", history: snapshot(func(s *Snapshot) { s.Leader = "" }), want: map[Invariant]int{Quiescence: 1}},
 		{name: "no term", history: snapshot(func(s *Snapshot) { s.Term = "" }), want: map[Invariant]int{Quiescence: 1}},

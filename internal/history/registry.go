@@ -89,10 +89,18 @@ func (c *checker) judgeLedgers(j *job, r *Record, blame func(int, string, ...any
 	}
 }
 
+const (
+	// beginAhead is how long before it is due a fire's begin is recorded at most.
+	beginAhead = 2 * time.Second
+	// clocksApart is how far clocks are apart that nobody has set.
+	clocksApart = 100 * time.Millisecond
+)
+
 // judgeHolding judges that nothing of an item is under way.
 func (c *checker) judgeHolding(j *job, r *Record, owner string, h Holding, blame func(int, string, ...any)) {
 	live := slices.Contains(r.Snapshot.Lives, owner)
-	if !h.Run.IsZero() && !j.runsAt(c, h.Item, r.At) {
+	due := c.when(nanos(h.Run)) // it may have been begun ahead
+	if !h.Run.IsZero() && !j.runsAt(c, h.Item, r.At) && (due <= r.At-clocksApart || due > r.At+beginAhead) {
 		blame(h.Item, "the ledger of %s says that it runs the fire of %s, and nothing runs", owner, clock(h.Run))
 	}
 	if !h.Redo.IsZero() && live {

@@ -138,6 +138,9 @@ func (c *checker) judgeHeard(j *job, calls []*Record) {
 			continue // not the last run of its round
 		}
 		by := later(ended, c.rules.Round)
+		if cfg := j.configAt(by); cfg != nil && cfg.Unmonitored {
+			continue // there are no rounds
+		}
 		if n.entered.At < c.rules.Calm || by > until || !c.calm(n.entered.At, by) {
 			continue
 		}

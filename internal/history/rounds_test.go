@@ -60,6 +60,10 @@ func TestTheRulesOfRounds(t *testing.T) {
 			return append(h, at(5400, fold), call(5450, "w1", "i1", 5000, 1))
 		}), false},
 		"with the next round": {heard(func(h []Record) []Record { return without(h, called(3000)) }), false},
+		"never, since nothing is recorded any more": {heard(func(h []Record) []Record {
+			h = slices.DeleteFunc(h, func(r Record) bool { return r.Kind == Called && !r.Due.Before(wall(4000)) })
+			return append(h, at(3900, Record{Kind: Configured, Who: "driver", Job: "a", Config: &Config{Cron: everySecond, Total: 2, Unmonitored: true}}))
+		}), false},
 		"never": {heard(func(h []Record) []Record {
 			return slices.DeleteFunc(h, func(r Record) bool { return r.Kind == Called && !r.Due.Before(wall(4000)) })
 		}), true},

@@ -39,6 +39,9 @@ const (
 	Changed Invariant = "changed total"
 	// Late: runs are late by no more than a bound.
 	Late Invariant = "late"
+	// NotDue: no function is entered before its fire is due, by its process's clock, while nobody's
+	// clock was set.
+	NotDue Invariant = "not due"
 	// Deadline: no function is entered after its session's Deadline, and none runs on,
 	// uncancelled, past it.
 	Deadline Invariant = "deadline"

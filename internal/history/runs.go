@@ -19,6 +19,7 @@ func (c *checker) judgeRuns(j *job) {
 		active = append(active, n)
 		c.judgeFence(j, fences, n)
 		c.judgeDeadline(n)
+		c.judgeDue(n)
 	}
 	if c.rules.Late == 0 || j.plan.delay > 0 {
 		return
@@ -181,6 +182,29 @@ func (c *checker) judgeLate(j *job, n *run, free time.Duration) {
 	if late > c.rules.Late {
 		c.blame(Late, n.Key, r.At, "entered %v after its due time", late)
 	}
+}
+
+// judgeDue judges that a function is not entered before its fire is due: its begin may be recorded
+// ahead. What the clock of another process has recorded, that was set, may run at once.
+func (c *checker) judgeDue(n *run) {
+	r := n.entered
+	if r.Request != 0 || r.Wall.IsZero() || r.Due.IsZero() || c.wasSet(r.At) {
+		return
+	}
+	c.report.Tally.Judged[NotDue]++
+	if ahead := r.Due.Sub(r.Wall); ahead > 0 {
+		c.blame(NotDue, n.Key, r.At, "entered %v before it was due", ahead)
+	}
+}
+
+// wasSet reports whether any clock was set until an instant, by more than clocks are apart.
+func (c *checker) wasSet(at time.Duration) bool {
+	for _, p := range c.processes {
+		if slices.ContainsFunc(p.clock, func(s setting) bool { return s.at <= at && s.ahead.Abs() > clocksApart }) {
+			return true
+		}
+	}
+	return false
 }
 
 // barred is how long items may wait for a listener before their round: for others, and for its

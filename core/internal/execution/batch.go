@@ -167,7 +167,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 			refused = append(refused, refusal{e.Change, ByRecord, rec, ""})
 			continue
 		}
-		r.remember(e, rec.Last, &after.Last, at)
+		r.remember(e, rec, &after, at)
 		b.undo = append(b.undo, former{e.Item(), rec})
 		r.led.Set(e.Item(), after)
 		leaves = leaves || (rec.Leaving && e.Step().over())
@@ -192,7 +192,9 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 	tell := ledger.Rounds{Seq: b.seq}
 	if r.listen {
 		tell = r.led.Rounds()
-		if tell.Begun = r.told.Begun; begun.After(tell.Begun) { // a watch may leave out what stood in between
+		tell.Begun = r.told.Begun
+		ahead := tell.Begun.After(at.Add(mostAhead))               // by a clock that was set back since
+		if begun.After(tell.Begun) || (ahead && !begun.IsZero()) { // a watch may leave out what stood in between
 			tell.Begun = begun
 		}
 		b.rounds = tell
@@ -212,19 +214,27 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 	return b, refused, strays
 }
 
-// remember says of an item's last run what an entry makes of it.
-func (r *Recorder) remember(e *entry, was ledger.Last, now *ledger.Last, at time.Time) {
-	switch e.Step() {
+// remember says of an item's last run what an entry makes of it. One that was recorded before it
+// was due began when it was: its end says so.
+func (r *Recorder) remember(e *entry, was ledger.Item, now *ledger.Item, at time.Time) {
+	switch last := &now.Last; e.Step() {
 	case Begins, BeginsAgain:
-		e.before, now.Began = was.Began, at
+		if e.before = last.Began; !now.Run.After(at) || now.Run.Sub(at) > mostAhead {
+			last.Began = at
+		}
 	case Ends, EndsFailed:
-		now.Ended, now.Failed = at, e.Step() == EndsFailed
+		if was.Run.After(last.Began) && !was.Run.After(at) {
+			last.Began = was.Run
+		}
+		last.Ended, last.Failed = at, e.Step() == EndsFailed
+		e.before = last.Began
 	case Undoes:
 		if x, runs := r.show.runs[e.Item()]; runs {
-			now.Began = x.before
+			last.Began = x.before
 		}
 	case Other:
 	}
+	e.due = now.Run
 }
 
 // tell returns what tells the leader that an item it waits for has ended, or how far the items

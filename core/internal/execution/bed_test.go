@@ -44,6 +44,7 @@ type step struct {
 
 	further *demand
 	misses  time.Time
+	next    time.Time // of an end: the fire that begins with it
 }
 
 // A demand is a further operation; given up, it is none.
@@ -99,7 +100,9 @@ func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		}
 		rec.Through, rec.Run = s.due, s.due
 	case end, fail:
-		rec.Run = time.Time{}
+		if rec.Run = s.next; s.Follows() {
+			rec.Through = s.next
+		}
 	case giveBack:
 		rec.Run, rec.Through = time.Time{}, s.due.Add(-1)
 	case account:
@@ -110,6 +113,8 @@ func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	}
 	return true
 }
+
+func (s *step) Follows() bool { return !s.next.IsZero() }
 
 func (s *step) Step() Step {
 	switch s.kind {

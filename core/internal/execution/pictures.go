@@ -151,30 +151,42 @@ func (r *Recorder) note(e *entry) {
 	p := &r.show
 	switch e.Step() {
 	case Begins, BeginsAgain:
-		x := run{from: time.Now(), before: e.before, again: e.shows && e.Step() == BeginsAgain && !e.plain}
-		switch {
-		case e.shows:
-			x.is = shown
-		case !p.strict && p.after >= 0:
-			x.from = x.from.Add(p.after)
-			r.arm(x.from)
-		case p.strict:
-			r.arm(x.from)
-		}
-		if at := e.Misses(); !at.IsZero() && p.after >= 0 {
-			wall := r.cfg.Now()
-			past := wall.Sub(wall.Truncate(time.Second)) // not at an instant at which fires come due: they go first
-			x.misses = time.Now().Add(max(at.Sub(wall), 0) + missedAfter + past)
-			r.arm(x.misses)
-		}
-		p.runs[e.Item()] = x
+		r.noteBegin(e)
 	case Ends, EndsFailed, Undoes:
 		if x := p.runs[e.Item()]; x.is == maybe || x.missed == maybe {
 			p.swept = append(p.swept, e.Item())
 		}
-		delete(p.runs, e.Item())
+		if delete(p.runs, e.Item()); e.Follows() {
+			r.noteBegin(e)
+		}
 	case Other:
 	}
+}
+
+// noteBegin notes what runs from now on, or when it comes due.
+func (r *Recorder) noteBegin(e *entry) {
+	p, wall := &r.show, r.cfg.Now()
+	begins := e.Step().begins()
+	ahead := e.due.Sub(wall)
+	if p.strict || ahead < 0 || ahead > mostAhead {
+		ahead = 0
+	}
+	x := run{from: time.Now().Add(ahead), before: e.before, again: begins && e.shows && e.Step() == BeginsAgain && !e.plain}
+	switch {
+	case begins && e.shows:
+		x.is = shown
+	case !p.strict && p.after >= 0:
+		x.from = x.from.Add(p.after)
+		r.arm(x.from)
+	case p.strict:
+		r.arm(x.from)
+	}
+	if at := e.Misses(); !at.IsZero() && p.after >= 0 {
+		past := wall.Sub(wall.Truncate(time.Second)) // not at an instant at which fires come due: they go first
+		x.misses = time.Now().Add(max(at.Sub(wall), 0) + missedAfter + past)
+		r.arm(x.misses)
+	}
+	p.runs[e.Item()] = x
 }
 
 // mark notes what is known of the nodes of items that run.

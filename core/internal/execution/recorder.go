@@ -18,6 +18,9 @@ const (
 	stillness = 250 * time.Millisecond
 	// again is the pause before what was denied, or does not fit, is tried again.
 	again = time.Second
+	// mostAhead is how long before it is due a begin is recorded at most. What is further ahead was
+	// recorded by a clock that was wrong, and runs.
+	mostAhead = 2 * time.Second
 	// fixedOps are the operations of every commit: the life and the ledger.
 	fixedOps = 2
 	// signalOps is what the end of an item that is leaving adds, or news of the rounds.
@@ -60,6 +63,8 @@ type Change interface {
 	Apply(rec *ledger.Item, in *ledger.Ledger) bool
 	// Patient reports whether it may wait a moment for its neighbours.
 	Patient() bool
+	// Follows reports, of an end and after Apply, whether the item's next fire is recorded as running.
+	Follows() bool
 	// Misses is when the next fire of an item comes due that begins; zero: it would not be owed.
 	Misses() time.Time
 	// Further is an operation that goes with its commit, nil for none.
@@ -166,6 +171,7 @@ type entry struct {
 	shows   bool      // its commit makes the running node
 	plain   bool      // something is in the way of that: it is not shown at once
 	before  time.Time // of a begin: when the run before it began
+	due     time.Time // of what runs afterwards
 	large   bool      // it was too large even alone: others go first
 	unknown int64     // Seq of a commit with it whose outcome was unknown when the registration ended
 }

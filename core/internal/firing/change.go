@@ -18,8 +18,10 @@ type change struct {
 	stopping bool
 	failover bool
 	instance string
-	// Of an end; unknown: the record has no such run any more.
+	// Of an end; unknown: the record has no such run any more. followed: the begin of the next fire
+	// is recorded with it.
 	unknown      bool
+	followed     bool
 	epoch, total int
 	took         time.Duration
 	err          error
@@ -51,6 +53,9 @@ func (c *change) Step() execution.Step {
 	}
 	return execution.Other
 }
+
+// Follows implements execution.Change.
+func (c *change) Follows() bool { return c.followed }
 
 // Misses implements execution.Change.
 func (c *change) Misses() time.Time { return c.misses }
@@ -100,6 +105,7 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		if c.stopping && failpoint.Mutant(failpoint.BacklogDropped) {
 			rec.Through = later(rec.Through, time.Now(), true)
 		}
+		c.follow(rec, in)
 	case items.GiveBack:
 		c.undo(rec, in)
 	case items.CutRedo:
@@ -130,6 +136,14 @@ func (c *change) begin(rec *ledger.Item) {
 		rec.Through = later(rec.Through, c.Due, c.delayed)
 	}
 	rec.Asked = max(rec.Asked, c.Request)
+}
+
+// follow says of the next fire that it runs, where the record lets it.
+func (c *change) follow(rec *ledger.Item, in *ledger.Ledger) {
+	c.followed = !c.Next.IsZero() && !c.unknown && c.Next.After(rec.Through) && !in.Held && !rec.Leaving && !rec.Lent() && !rec.Redo.Owed()
+	if c.followed {
+		rec.Run, rec.Through = c.Next, c.Next
+	}
 }
 
 // undo takes the begin out of the record.

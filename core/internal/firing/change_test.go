@@ -80,3 +80,39 @@ func TestOfWhatIsLentOnlyWhatRunsAgainBegins(t *testing.T) {
 	require.True(t, c.Apply(&owed, in))
 	require.Equal(t, lent, owed, "the borrower has told what was decided")
 }
+
+// An end begins the next fire in the same commit where the record lets it, and is else a plain end.
+func TestAnEndBeginsTheNextFire(t *testing.T) {
+	ends := func(rec ledger.Item, in ledger.Ledger) (ledger.Item, bool) {
+		c := change{Action: items.Action{Kind: items.End, Due: at(2), Through: at(2), Next: at(4)}, now: time.Now, epoch: 1}
+		in.Epoch = 1
+		require.True(t, c.Apply(&rec, &in))
+		return rec, c.Follows()
+	}
+	runs := ledger.Item{Through: at(2), Run: at(2)}
+	rec, followed := ends(runs, ledger.Ledger{})
+	require.True(t, followed)
+	require.Equal(t, ledger.Item{Through: at(4), Run: at(4)}, rec)
+	undo := change{Action: items.Action{Kind: items.GiveBack, Due: at(4), Through: at(2)}, now: time.Now, epoch: 1}
+	require.True(t, undo.Apply(&rec, &ledger.Ledger{Epoch: 1}))
+	require.Equal(t, ledger.Item{Through: at(2)}, rec)
+
+	plain := ledger.Item{Through: at(2)}
+	for name, with := range map[string]func(*ledger.Item, *ledger.Ledger){
+		"a ledger that is held":      func(_ *ledger.Item, in *ledger.Ledger) { in.Held = true },
+		"one that is held, up to it": func(_ *ledger.Item, in *ledger.Ledger) { in.Held, in.Until = true, at(4) },
+		"an item that leaves":        func(rec *ledger.Item, _ *ledger.Ledger) { rec.Leaving = true },
+		"one that is lent":           func(rec *ledger.Item, _ *ledger.Ledger) { rec.Bound = "a" },
+		"one that is beyond it":      func(rec *ledger.Item, _ *ledger.Ledger) { rec.Through = at(5) },
+	} {
+		in, was, want := ledger.Ledger{}, runs, plain
+		with(&was, &in)
+		with(&want, &in)
+		rec, followed := ends(was, in)
+		require.False(t, followed, name)
+		require.Equal(t, want, rec, name)
+	}
+	rec, followed = ends(ledger.Item{Through: at(3), Run: at(3)}, ledger.Ledger{})
+	require.False(t, followed, "another fire runs by now")
+	require.Equal(t, at(3), rec.Run)
+}

@@ -99,8 +99,10 @@ type Firing struct {
 	asked    map[int64]*asked
 	kills    map[kill]string // who asks for it
 	barrier  *barrier.Barrier
-	waits    *time.Timer // when the next wait at the barrier is over; nil: nobody waits
-	next     time.Time
+	waits    *time.Timer    // when the next wait at the barrier is over; nil: nobody waits
+	armed    []items.Action // runs whose begins are recorded and which are not due yet
+	wake     time.Time      // what the timer is set to; zero when it is not
+	next     time.Time      // when the schedule fires next
 	never    bool
 	lastFire time.Time
 	lastErr  error
@@ -111,7 +113,7 @@ func New(c Config, id string, p execution.Place, node registry.Node, led *ledger
 	f := &Firing{
 		cfg: c, wall: timer.NewWall(c.Now), id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*Fire{}, runs: map[int]*run{}, asked: map[int64]*asked{},
 		barrier: barrier.New(),
-		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit()}),
+		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit(), Spread: spread(c.Job.Name())}),
 	}
 	f.timer = c.Clock.Timer(f.tick)
 	f.rec = execution.NewRecorder(execution.Config{
@@ -135,7 +137,7 @@ func locks(value []byte) bool {
 func (f *Firing) now() time.Time {
 	now, by := f.wall.Look()
 	if by != 0 {
-		f.machine.ClockSet(by)
+		f.machine.ClockSet(by, now)
 	}
 	return now
 }
@@ -144,7 +146,9 @@ func (f *Firing) now() time.Time {
 func (f *Firing) tick(time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.perform(f.machine.Tick(f.now()))
+	now := f.now()
+	f.release(now)
+	f.perform(f.machine.Tick(now))
 	f.arm()
 }
 
@@ -152,11 +156,19 @@ func (f *Firing) tick(time.Time) {
 // to be called by the timer is not put off.
 func (f *Firing) arm() {
 	now := f.now()
-	if due := f.next; !f.never && !due.IsZero() && !due.After(now) {
+	f.release(now)
+	if due := f.wake; !due.IsZero() && !due.After(now) {
 		f.perform(f.machine.Tick(now))
 	}
+	fire, fires := f.machine.NextFire(now)
+	f.next, f.never = fire, !fires
 	next, ok := f.machine.Next(now)
-	f.next, f.never = next, !ok
+	for _, a := range f.armed {
+		if !ok || a.Due.Before(next) {
+			next, ok = a.Due, true
+		}
+	}
+	f.wake = next
 	if ok {
 		f.timer.Set(next)
 	} else {
@@ -270,6 +282,7 @@ func (f *Firing) Close() {
 	defer f.mu.Unlock()
 	f.stopping = true
 	f.timer.Clear()
+	f.armed = nil
 	f.machine.Stop()
 	f.askBack()
 	f.let(f.barrier.End(time.Now())) // places drop them

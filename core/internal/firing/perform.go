@@ -28,8 +28,15 @@ func (f *Firing) perform(actions []items.Action) {
 		actions = actions[1:]
 		switch a.Kind {
 		case items.Run:
+			if a.Ahead && f.hold(a) {
+				continue
+			}
 			runs = append(runs, a)
 		case items.Drop:
+			if f.disarm(a.Item) {
+				actions = append(slices.Clone(f.machine.Dropped(a.Item, a.Due)), actions...)
+				continue
+			}
 			if f.cfg.Places.Drop(a.Item) || f.barrier.Leave(a.Item) {
 				if r := f.runs[a.Item]; r != nil {
 					r.over()
@@ -58,8 +65,11 @@ func (f *Firing) change(a items.Action) *change {
 	if x := f.asked[a.Request]; x != nil && a.Kind == items.Begin {
 		c.further = x.open
 	}
-	if a.Kind == items.Begin || a.Kind == items.Record {
+	switch {
+	case a.Kind == items.Begin || a.Kind == items.Record:
 		c.misses = f.machine.Misses(a.Due)
+	case !a.Next.IsZero():
+		c.misses = f.machine.Misses(a.Next)
 	}
 	return c
 }
@@ -364,6 +374,10 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 				r.committed(c)
 			}
 			f.ended(Run{Epoch: c.epoch, Total: c.total, Item: n, Due: c.Due, Request: c.Request}, c.took, c.err)
+			if c.followed {
+				actions = append(actions, f.machine.Followed(n, c.Through, c.Next, rev, now)...)
+				continue
+			}
 			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 		case items.CutRedo:
 			f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.Lost, Reason: c.Cut})

@@ -30,6 +30,9 @@ type Settings struct {
 	Floor time.Time
 	// Rounds: somebody listens to rounds, so that what disabled items skip is recorded at once.
 	Rounds bool
+	// Ahead is how long before it is due a fire's begin may be recorded, so that the time which
+	// a commit takes makes nothing late; 0 is not at all.
+	Ahead time.Duration
 }
 
 // A Config is what a machine starts with.
@@ -42,6 +45,9 @@ type Config struct {
 	Blocked []int
 	// Places is how many items of the job run at once here; 0 is any number.
 	Places int
+	// Spread, from 0 to 1, sets this machine apart from those of other jobs: they begin ahead at
+	// different moments.
+	Spread float64
 }
 
 // A Machine holds the items of one instance. The zero value is of no use.
@@ -49,6 +55,8 @@ type Machine struct {
 	set           Settings
 	up            time.Time
 	places        int
+	spread        float64
+	awaited       time.Time // when a fire that is to run again comes due; past is none
 	blocked       map[int]bool
 	wary          map[int]*item // those whose redo waits to be the only one of its kind
 	alone         *item         // the one that is
@@ -109,7 +117,12 @@ type item struct {
 	redoing bool
 	// givenBack: the begin in hand is being undone.
 	givenBack bool
-	cut       event.CutReason // why it is not
+	// ahead: the begin in hand was recorded, or is being, before it was due. next is the fire whose
+	// begin the end in hand asks to have recorded too. recalled: it is to be given back.
+	ahead    bool
+	next     time.Time
+	recalled bool
+	cut      event.CutReason // why it is not
 	// request is the run that somebody asked for which is in hand, or is to run again; else 0.
 	// asked: it has begun every one that it is to, up to this number; before the one in hand it
 	// was askedBefore. shut: one was closed before it began.
@@ -134,7 +147,7 @@ type item struct {
 // New returns a machine that owns nothing. Servers count as enabled until Server says otherwise.
 func New(c Config) *Machine {
 	m := &Machine{
-		set: c.Settings, up: c.Up, places: c.Places, blocked: map[int]bool{}, wary: map[int]*item{}, serverEnabled: true,
+		set: c.Settings, up: c.Up, places: c.Places, spread: c.Spread, blocked: map[int]bool{}, wary: map[int]*item{}, serverEnabled: true,
 		items: map[int]*item{}, strays: map[int]*item{},
 	}
 	for _, n := range c.Blocked {
@@ -244,16 +257,21 @@ func (it *item) back(rec ledger.Item, recorded bool, now time.Time) {
 
 // rest makes an item idle: nothing of it is in hand.
 func (m *Machine) rest(it *item) {
+	m.restIn(it)
 	m.enter(it, idle)
-	it.redoing, it.givenBack = false, false
+	if m.strays[it.number] == it {
+		delete(m.strays, it.number)
+	}
+}
+
+// restIn forgets what was in hand of an item.
+func (m *Machine) restIn(it *item) {
+	it.redoing, it.givenBack, it.ahead, it.recalled, it.next = false, false, false, false, time.Time{}
 	if !it.redo.Owed() {
 		it.request = 0
 	}
 	if m.alone == it {
 		m.alone = nil
-	}
-	if m.strays[it.number] == it {
-		delete(m.strays, it.number)
 	}
 }
 
@@ -331,8 +349,11 @@ func (m *Machine) Known(n int, disabled bool, now time.Time) []Action {
 	m.visited++
 	was := it.disabled && it.known
 	it.known, it.disabled = true, disabled
-	if was && !disabled {
+	switch {
+	case was && !disabled:
 		m.account(it, event.SkipDisabled, now)
+	case disabled:
+		m.recall(it, now)
 	}
 	m.offer(it, now)
 	return m.done()
@@ -346,6 +367,9 @@ func (m *Machine) Server(enabled bool, now time.Time) []Action {
 	m.serverEnabled = enabled
 	for _, n := range m.order {
 		it := m.items[n]
+		if !enabled {
+			m.recall(it, now)
+		}
 		if !enabled || it.disabled {
 			continue
 		}
@@ -370,6 +394,8 @@ func (m *Machine) Foreign(leads bool, now time.Time) []Action {
 		switch it := m.items[n]; {
 		case leads && it.phase == queued:
 			m.put(Action{Kind: Drop, Item: n, Due: it.due})
+		case leads:
+			m.recall(it, now)
 		case !leads && m.whyOff(it) == event.SkipElasticJob:
 			m.account(it, event.SkipElasticJob, now)
 		}
@@ -385,7 +411,9 @@ func (m *Machine) Still(still bool, now time.Time) []Action {
 	if m.still == still {
 		return nil
 	}
-	if m.still = still; !still {
+	if m.still = still; still {
+		m.recallAll(now)
+	} else {
 		m.offerAll(now)
 	}
 	return m.done()
@@ -397,6 +425,9 @@ func (m *Machine) Change(s Settings, now time.Time) []Action {
 	delayed := s.Delayed && (!m.set.Delayed || s.Delay != m.set.Delay)
 	since, scheduled := m.changedAt(s)
 	was := m.set.Fires
+	if s != m.set {
+		m.recallAll(now)
+	}
 	m.set, m.memo = s, memo{}
 	for _, n := range m.order {
 		it := m.items[n]
@@ -511,10 +542,26 @@ func (m *Machine) Next(now time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	next, ok := m.set.Fires.Next(now)
-	if m.held && !m.until.IsZero() && !m.set.Monitor && m.until.After(now) && (!ok || m.until.Before(next)) {
-		return m.until, true // when the epoch's last fire is over
+	if ok && m.ahead() {
+		if at := next.Add(-m.lead()); at.After(now) {
+			next = at
+		}
+	}
+	if m.held && !m.until.IsZero() && m.waitsForUntil(now) && (!ok || m.until.Before(next)) {
+		next, ok = m.until, true // when the epoch's last fire is over
+	}
+	if m.awaited.After(now) && (!ok || m.awaited.Before(next)) {
+		next, ok = m.awaited, true
 	}
 	return next, ok
+}
+
+// NextFire is when the schedule fires next, or the first item whose delay is over; false is never.
+func (m *Machine) NextFire(now time.Time) (time.Time, bool) {
+	if m.stopping || m.set.Delayed {
+		return m.Next(now)
+	}
+	return m.set.Fires.Next(now)
 }
 
 // Misses is when an item that runs a fire comes to owe the next one; zero where it never will.
@@ -542,12 +589,7 @@ func (m *Machine) Begun(n int, due time.Time, fence registry.Revision) []Action 
 	case it.request == 0:
 		it.through = due
 	}
-	m.enter(it, queued)
-	if m.stopping || m.items[n] != it {
-		m.giveBack(it)
-	} else {
-		m.put(it.run(fence))
-	}
+	m.begun(it, fence)
 	return m.done()
 }
 
@@ -675,7 +717,10 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	if it.recorded {
 		m.enter(it, ending)
 		it.skips = skips
-		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Skips: skips, Redo: it.redoing, Request: it.request})
+		if next, near := m.follows(it, now); near && !stray && it.request == 0 && !it.redoing && m.open(it) {
+			it.next = next
+		}
+		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Next: it.next, Skips: skips, Redo: it.redoing, Request: it.request})
 		return m.done()
 	}
 	it.unrecorded = true
@@ -734,8 +779,10 @@ func (m *Machine) Stop() []Action {
 }
 
 // ClockSet says that the wall clock was set, forward when by is positive. Delays are
-// measured from the end of a run, not by the clock: they are as far away as before.
-func (m *Machine) ClockSet(by time.Duration) {
+// measured from the end of a run, not by the clock: they are as far away as before. What was begun
+// ahead by the clock as it was is decided anew: the next call's actions begin with it.
+func (m *Machine) ClockSet(by time.Duration, now time.Time) {
+	m.recallAll(now)
 	if !m.set.Delayed {
 		return
 	}

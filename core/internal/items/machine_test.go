@@ -338,17 +338,19 @@ func TestAnEpochEnds(t *testing.T) {
 	require.Equal(t, at(10), ranFrom(t, m, m.Own(l, at(16))).Due)
 	end := one(t, m.Returned(0, at(10), at(17)), End)
 	require.Empty(t, end.Skips)
-	a := one(t, m.Committed(0, at(10), at(18)), Begin) // before it is due: other instances have begun it
-	require.Equal(t, at(20), a.Due)
+	require.Empty(t, m.Committed(0, at(10), at(18)), "another instance has begun it ahead; it is not due yet")
+	next, _ := m.Next(at(18))
+	require.Equal(t, at(20), next)
+	require.Equal(t, at(20), one(t, m.Tick(at(20)), Begin).Due)
 	m.Begun(0, at(20), 2)
 	m.Entered(0, at(20))
 	m.Returned(0, at(20), at(21))
 	require.Empty(t, m.Committed(0, at(20), at(21)), "the record is at until")
 	require.Empty(t, m.Tick(at(45)))
 
-	next := ledger.New(2, 1)
-	next.Set(0, ledger.Item{Through: at(20)})
-	require.Equal(t, at(30), one(t, m.Own(next, at(46)), Begin).Due)
+	after := ledger.New(2, 1)
+	after.Set(0, ledger.Item{Through: at(20)})
+	require.Equal(t, at(30), one(t, m.Own(after, at(46)), Begin).Due)
 	require.Equal(t, 2, m.Epoch())
 	require.Equal(t, 1, m.Total())
 }
@@ -749,12 +751,12 @@ func TestFixedDelays(t *testing.T) {
 // Finding 19: delays are measured from the end of a run, not by the clock.
 func TestTheClockIsSetUnderFixedDelays(t *testing.T) {
 	m := owning(delayed, 5)
-	m.ClockSet(-time.Hour)
+	m.ClockSet(-time.Hour, time.Time{})
 	next, _ := m.Next(at(-3599))
 	require.Equal(t, at(60-3600), next)
 	require.Len(t, m.Tick(at(60-3600)), 5)
 	m = owning(monitored, 1)
-	m.ClockSet(time.Hour)
+	m.ClockSet(time.Hour, time.Time{})
 	next, _ = m.Next(at(1))
 	require.Equal(t, at(10), next)
 }
@@ -770,7 +772,7 @@ func TestDelaysKeepTheirOrder(t *testing.T) {
 		"server":   func(m *Machine) { m.Server(false, at(150)); m.Server(true, at(150)) },
 		"disabled": func(m *Machine) { m.Known(7, true, at(150)); m.Known(7, false, at(150)) },
 		"reset":    func(m *Machine) { m.set.Monitor = false; m.Reset(at(80), at(150)) },
-		"clock":    func(m *Machine) { m.ClockSet(time.Minute) },
+		"clock":    func(m *Machine) { m.ClockSet(time.Minute, time.Time{}) },
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -957,4 +959,12 @@ func TestAnEventTouchesTheItemsThatItNames(t *testing.T) {
 			require.InDelta(t, c.few.allocs, c.many.allocs, 0.1*c.few.allocs+0.05)
 		})
 	}
+}
+
+// What a clock that was far ahead has begun runs at once here too: nobody waits for years.
+func TestAnEpochThatEndsFarAhead(t *testing.T) {
+	m := owning(under(each), 1)
+	l := all(1, ledger.Item{Through: zero})
+	l.Held, l.Until = true, at(20)
+	require.Equal(t, at(10), one(t, m.Own(l, at(5)), Begin).Due)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,10 @@ type world struct {
 	begun   map[int]int64
 	lost    map[int]int64 // of what is owed again
 	forAsks int
+	early   int                  // runs whose begin was recorded before they were due
+	joined  int                  // with the end of the run before
+	undone  int                  // begins that were recalled before they were due
+	off     map[string]time.Time // since when a switch says that nothing is to begin
 }
 
 const modelItems = 4
@@ -88,10 +93,11 @@ func newWorld(t *rapid.T) *world {
 		T: t, now: at(3), away: map[int]ledger.Item{}, running: map[int]Action{}, fate: map[int]map[time.Time]outcome{},
 		start: map[int]time.Time{}, notes: map[int][]ledger.Note{}, told: map[int][]ledger.Note{},
 		unknown: map[int]bool{}, blocked: map[int]bool{}, owed: map[int]time.Time{}, begun: map[int]int64{}, lost: map[int]int64{},
+		off: map[string]time.Time{},
 	}
 	w.lines = []misfire.Line{{Now: grid(10 * time.Second)}}
 	w.heard = 1
-	w.set = Settings{Monitor: rapid.Bool().Draw(t, "monitor"), Fires: w.lines[0], Misfire: w.rule(), Failover: true}
+	w.set = Settings{Monitor: rapid.Bool().Draw(t, "monitor"), Fires: w.lines[0], Misfire: w.rule(), Failover: true, Ahead: w.ahead()}
 	c := Config{Settings: w.set, Places: rapid.IntRange(0, 2).Draw(t, "places"), Up: at(rapid.SampledFrom([]float64{-1000, -35, 0}).Draw(t, "up"))}
 	if rapid.Bool().Draw(t, "blocked") {
 		c.Blocked = []int{1}
@@ -111,6 +117,10 @@ func newWorld(t *rapid.T) *world {
 	}
 	w.own()
 	return w
+}
+
+func (w *world) ahead() time.Duration {
+	return rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 2 * time.Second}).Draw(w.T, "begins ahead")
 }
 
 func (w *world) rule() misfire.Rule {
@@ -170,6 +180,9 @@ func (w *world) do(actions []Action) {
 		case Drop:
 			for i, x := range w.waiting {
 				if x.Item == a.Item && x.Due.Equal(a.Due) {
+					if w.notDue(x) {
+						w.undone++
+					}
 					w.waiting = slices.Delete(w.waiting, i, i+1)
 					w.do(w.m.Dropped(a.Item, a.Due))
 					break
@@ -192,6 +205,9 @@ func (w *world) follows(a Action) {
 	}
 	late := w.now.Sub(a.Due)
 	begins = begins && a.Request == 0
+	if next := max(a.Due.Sub(w.now), a.Next.Sub(w.now)); (begins || !a.Next.IsZero()) && !w.led.Held && !w.set.Delayed && next > w.set.Ahead && w.heard == len(w.lines) {
+		w.Fatalf("%+v: it is due in %v only", a, next)
+	}
 	switch r := w.set.Misfire; {
 	case begins && r.Policy == misfire.Skip && late > misfire.Prompt:
 		w.Fatalf("%+v: it was missed, and is made up", a)
@@ -314,6 +330,7 @@ func (w *world) commit(i int, obstructed bool) {
 		return
 	}
 	after := rec
+	followed := false
 	if a.Kind == Begin && a.Request != 0 && !slices.ContainsFunc(w.asks, func(x Ask) bool { return x.Number == a.Request }) {
 		w.do(w.m.Refused(a.Item, a.Due, Shut, rec, "", w.now))
 		return
@@ -336,6 +353,10 @@ func (w *world) commit(i int, obstructed bool) {
 	if a.Kind != CutRedo {
 		after.Told = ledger.Told{}
 	}
+	if a.Kind == End && !a.Next.IsZero() && rec.Run.Equal(a.Due) && a.Next.After(after.Through) &&
+		!w.led.Held && !rec.Leaving && !rec.Lent() && !after.Redo.Owed() {
+		after.Run, after.Through, followed = a.Next, a.Next, true
+	}
 	if after.Asked <= w.m.Closed() {
 		after.Asked = 0
 	}
@@ -346,6 +367,12 @@ func (w *world) commit(i int, obstructed bool) {
 		w.Fatalf("%+v: through falls from %v to %v", a, rec.Through, after.Through)
 	}
 	w.led.Set(a.Item, after)
+	if followed {
+		w.joined++
+		w.skipped(a)
+		w.do(w.m.Followed(a.Item, a.Through, a.Next, registry.Revision(7), w.now))
+		return
+	}
 	w.applied(a)
 }
 
@@ -447,13 +474,17 @@ func (w *world) applied(a Action) {
 	}
 }
 
+// notDue reports whether a run waits until it is due.
+func (w *world) notDue(a Action) bool { return a.Ahead && a.Due.After(w.now) }
+
 // enter gives the first of those who wait a place.
 func (w *world) enter() {
-	if len(w.waiting) == 0 {
+	i := slices.IndexFunc(w.waiting, func(a Action) bool { return !w.notDue(a) })
+	if i < 0 {
 		return
 	}
-	a := w.waiting[0]
-	w.waiting = w.waiting[1:]
+	a := w.waiting[i]
+	w.waiting = slices.Delete(w.waiting, i, i+1)
 	if !w.m.Entered(a.Item, a.Due) {
 		w.do(w.m.Dropped(a.Item, a.Due))
 		return
@@ -462,6 +493,20 @@ func (w *world) enter() {
 		w.Fatalf("item %d runs %v while it runs %v", a.Item, a.Due, was.Due)
 	}
 	due := a.Due.UTC()
+	if a.Ahead {
+		w.early++
+		for what, since := range w.off {
+			if what != fmt.Sprint("item ", a.Item) && strings.HasPrefix(what, "item ") {
+				continue
+			}
+			if since.Before(a.Due) {
+				w.Fatalf("%+v: the switch of %s was seen at %v, before it was due", a, what, since)
+			}
+		}
+	}
+	if a.Redo && a.Due.After(w.now) && a.Due.Sub(w.now) <= early {
+		w.Fatalf("%+v: it runs again before it is due", a)
+	}
 	if w.blocked[a.Item] {
 		w.Fatalf("item %d runs beside the function of a session before", a.Item)
 	}
@@ -620,7 +665,11 @@ func (w *world) step() {
 		"own", "java", "clock", "floor", "ask", "ask", "close", "shown",
 	}).Draw(w.T, "step") {
 	case "tick":
-		w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{1, 4, 9, 10, 25, 400}).Draw(w.T, "seconds")) * time.Second)
+		seconds := rapid.SampledFrom([]int{0, 0, 1, 4, 9, 10, 25, 400}).Draw(w.T, "seconds")
+		w.now = w.now.Add(time.Duration(seconds) * time.Second)
+		if next, _ := w.set.Fires.Next(w.now); seconds == 0 { // shortly before it
+			w.now = later(w.now, next.Add(-1500*time.Millisecond))
+		}
 		w.do(w.m.Tick(w.now))
 	case "commit":
 		if len(w.queue) > 0 {
@@ -635,13 +684,13 @@ func (w *world) step() {
 	case "known":
 		n := w.item()
 		w.unknown[n] = false
-		w.do(w.m.Known(n, w.chance(30), w.now))
+		w.do(w.m.Known(n, w.is(fmt.Sprint("item ", n), 30), w.now))
 	case "server":
-		w.do(w.m.Server(w.chance(70), w.now))
+		w.do(w.m.Server(!w.is("server", 30), w.now))
 	case "java":
-		w.do(w.m.Foreign(w.chance(30), w.now))
+		w.do(w.m.Foreign(w.is("java", 30), w.now))
 	case "clock":
-		w.do(w.m.Still(w.chance(30), w.now))
+		w.do(w.m.Still(w.is("clock", 30), w.now))
 	case "floor":
 		s := w.set
 		s.Floor = w.now
@@ -664,6 +713,7 @@ func (w *world) step() {
 		w.own()  // what is taken away while nothing is recorded runs twice
 		s := w.set
 		s.Monitor = !s.Monitor
+		s.Ahead = w.ahead()
 		w.change(s)
 	case "policy":
 		s := w.set
@@ -680,6 +730,17 @@ func (w *world) step() {
 	}
 }
 
+// is draws whether a switch says that nothing is to begin, and notes since when.
+func (w *world) is(what string, percent int) bool {
+	off := w.chance(percent)
+	if _, was := w.off[what]; off && !was {
+		w.off[what] = w.now
+	} else if !off {
+		delete(w.off, what)
+	}
+	return off
+}
+
 // die has an item come from an owner that died while it ran the fire where its record stands.
 func (w *world) die(n int) {
 	rec := w.away[n]
@@ -687,6 +748,13 @@ func (w *world) die(n int) {
 		rec.Redo = ledger.Redo{Due: x.At, Lost: "dead", Tries: 1}
 		rec.Request, rec.Asked = x.Number, max(rec.Asked, x.Number)
 		w.owed[n], w.lost[n], w.away[n] = x.At, x.Number, rec
+		return
+	}
+	next, _ := w.lines[len(w.lines)-1].Next(rec.Through)
+	if w.set.Monitor && !rec.Redo.Owed() && !w.led.Held && next.After(w.now) && next.Sub(w.now) <= early && w.chance(50) {
+		rec.Through, w.fate[n][next.UTC()] = next, ran // it was begun ahead there
+		rec.Redo = ledger.Redo{Due: next, Lost: "dead", Tries: 1}
+		w.owed[n], w.away[n] = next, rec
 		return
 	}
 	was := w.fate[n][rec.Through.UTC()]
@@ -750,6 +818,7 @@ func (w *world) lead() {
 		w.led.Set(n, rec)
 		w.written = true
 	case what == "redo" && !owned:
+		w.own()
 		w.die(n)
 	case what == "redo" && !rec.Running() && w.recorded(n): // others had it, and died
 		w.away[n] = rec
@@ -850,10 +919,12 @@ func (w *world) finish() {
 		switch {
 		case len(w.queue) > 0:
 			w.commit(0, false)
-		case len(w.waiting) > 0:
+		case slices.ContainsFunc(w.waiting, func(a Action) bool { return !w.notDue(a) }):
 			w.enter()
 		case len(w.running) > 0:
 			w.leave(slices.Min(slices.Collect(maps.Keys(w.running))))
+		case len(w.waiting) > 0:
+			w.now = w.waiting[0].Due
 		default:
 			return
 		}
@@ -868,6 +939,11 @@ func (w *world) calm() {
 	w.finish()
 	if !w.led.Until.IsZero() {
 		w.now = later(w.now, w.led.Until)
+	}
+	for _, fires := range w.fate { // what was begun ahead where it died may be cut before it is due
+		for t := range fires {
+			w.now = later(w.now, t)
+		}
 	}
 	for n, rec := range w.away {
 		w.assign(n, rec)
@@ -884,6 +960,7 @@ func (w *world) calm() {
 		delete(w.blocked, 1)
 		w.do(w.m.Unblock(1, w.now))
 	}
+	clear(w.off)
 	w.do(w.m.Server(true, w.now))
 	w.do(w.m.Foreign(false, w.now))
 	w.do(w.m.Still(false, w.now))
@@ -893,6 +970,15 @@ func (w *world) calm() {
 	}
 	w.do(w.m.Tick(w.now))
 	w.finish()
+	for _, t := range slices.SortedFunc(maps.Values(w.owed), time.Time.Compare) { // it was begun ahead where it died
+		for t.After(w.now) {
+			next, _ := w.m.Next(w.now)
+			require.False(w, next.After(t), "nobody looks when %v comes due", t)
+			w.now = next
+			w.do(w.m.Tick(w.now))
+			w.finish()
+		}
+	}
 	w.shown()
 	w.finish()
 	for _, x := range w.asks {
@@ -927,7 +1013,7 @@ func (w *world) calm() {
 
 // Whatever happens, each fire has one outcome or is owed.
 func TestEveryFireHasOneOutcome(t *testing.T) {
-	runs, again, asked := 0, 0, 0
+	runs, again, asked, early, joined, undone := 0, 0, 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
@@ -945,7 +1031,13 @@ func TestEveryFireHasOneOutcome(t *testing.T) {
 		runs += w.runs
 		again += w.again
 		asked += w.forAsks
+		early += w.early
+		joined += w.joined
+		undone += w.undone
 	})
+	t.Logf("%d begun ahead, %d of them with the end before, %d given back before they were due", early, joined, undone)
+	require.Positive(t, early, "nothing has begun ahead")
+	require.Positive(t, joined, "nothing has begun with the end before")
 	t.Logf("%d runs, %d of them again, %d that were asked for", runs, again, asked)
 	require.Positive(t, again, "nothing has run again")
 	require.Positive(t, asked, "nothing has run that was asked for")

@@ -28,7 +28,7 @@ func (m *Machine) offer(it *item, now time.Time) {
 	}
 	last := m.held && !m.until.IsZero()
 	if it.redo.Owed() {
-		m.offerRedo(it)
+		m.offerRedo(it, now)
 		return
 	}
 	if it.lent {
@@ -87,13 +87,19 @@ func (m *Machine) offer(it *item, now time.Time) {
 		m.finish(it, skips, now)
 	case len(skips) > 0:
 		m.pass(it, lastOf(skips, it.cursor), skips)
+	default:
+		m.beginAhead(it, now)
 	}
 }
 
 // offerable reports whether anything may begin of an item, or be decided about it.
 func (m *Machine) offerable(it *item) bool {
-	return !m.stopping && !m.still && it.phase == idle && it.known && !m.blocked[it.number] && !it.leaving &&
-		(!m.held || !m.until.IsZero())
+	return it.phase == idle && m.open(it)
+}
+
+// open is offerable for an item whatever it does now.
+func (m *Machine) open(it *item) bool {
+	return !m.stopping && !m.still && it.known && !m.blocked[it.number] && !it.leaving && (!m.held || !m.until.IsZero())
 }
 
 // reasons are how a decision's are told.
@@ -141,25 +147,38 @@ func (m *Machine) begin(it *item, due time.Time, skips []Skip) {
 
 // run is what hands the item to its function.
 func (it *item) run(fence registry.Revision) Action {
-	a := Action{Kind: Run, Item: it.number, Due: it.due, Fence: fence, MadeUp: it.madeUp, Folded: it.folded, Request: it.request}
+	a := Action{Kind: Run, Item: it.number, Due: it.due, Fence: fence, Ahead: it.ahead, MadeUp: it.madeUp, Folded: it.folded, Request: it.request}
 	if it.redoing {
 		a.Redo, a.Lost, a.Tries = true, it.redo.Lost, it.redo.Tries
 	}
 	return a
 }
 
-// lastOf is up to where the epoch that ends lets its fires run: with a record at
-// once, without one when they are due, since then it is a guess at the present.
+// lastOf is up to where the epoch that ends lets its fires run: at once what a clock that is far
+// ahead has recorded, all else when it is due.
 func (m *Machine) lastOf(now time.Time) time.Time {
-	if m.set.Monitor {
-		return m.until
+	if m.waitsForUntil(now) {
+		return earlier(m.until, now)
 	}
-	return earlier(m.until, now)
+	return m.until
+}
+
+// waitsForUntil reports whether the epoch's last fire may not be due yet: without a record that
+// is a guess at the present, with one a begin may have been recorded ahead.
+func (m *Machine) waitsForUntil(now time.Time) bool {
+	if !m.until.After(now) || !m.set.Monitor {
+		return m.until.After(now)
+	}
+	if m.set.Delayed || m.until.Sub(now) > early {
+		return false
+	}
+	next, ok := m.set.Fires.Next(now)
+	return ok && !next.After(m.until)
 }
 
 // finish records that the item has accounted for its epoch.
 func (m *Machine) finish(it *item, skips []Skip, now time.Time) {
-	if !m.set.Monitor && m.until.After(now) && m.until.Sub(now) <= soon {
+	if m.waitsForUntil(now) && m.until.Sub(now) <= soon {
 		return // its tick comes
 	}
 	if it.through.Before(m.until) || it.unrecorded || it.told != (ledger.Told{}) || len(skips) > 0 {
@@ -262,9 +281,16 @@ func later(a, b time.Time) time.Time {
 type memo struct {
 	decisions [4]decided
 	counts    [4]counted
-	next      int
+	turn      int
+	next      nextFire
 	due       time.Time // the fire after which misses comes due
 	misses    time.Time
+}
+
+// A nextFire is the first fire after an instant.
+type nextFire struct {
+	from, fire time.Time
+	ok, known  bool
 }
 
 type decided struct {
@@ -296,8 +322,8 @@ func (m *Machine) decide(from, upTo, now time.Time) misfire.Decision {
 		}
 	}
 	d := misfire.Decide(m.set.Misfire, m.set.Fires, s)
-	m.memo.decisions[m.memo.next] = decided{s, d}
-	m.memo.next = (m.memo.next + 1) % len(m.memo.decisions)
+	m.memo.decisions[m.memo.turn] = decided{s, d}
+	m.memo.turn = (m.memo.turn + 1) % len(m.memo.decisions)
 	return d
 }
 
@@ -315,8 +341,8 @@ func (m *Machine) count(from, upTo time.Time) misfire.Stretch {
 	if e.until, _ = m.set.Fires.Next(upTo); e.until.IsZero() {
 		e.until = upTo.Round(0).Add(1)
 	}
-	m.memo.counts[m.memo.next] = e
-	m.memo.next = (m.memo.next + 1) % len(m.memo.counts)
+	m.memo.counts[m.memo.turn] = e
+	m.memo.turn = (m.memo.turn + 1) % len(m.memo.counts)
 	return s
 }
 

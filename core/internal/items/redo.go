@@ -13,13 +13,13 @@ import (
 const waryTries = 2
 
 // offerRedo begins the fire that runs again, before anything else of its item.
-func (m *Machine) offerRedo(it *item) {
+func (m *Machine) offerRedo(it *item, now time.Time) {
 	switch {
 	case it.disabled:
 		m.cutRedo(it, event.CutDisabled)
 	case !m.set.Failover || !m.set.Monitor:
 		m.cutRedo(it, event.CutOff)
-	case m.holdsBack(it):
+	case m.holdsBack(it), m.awaits(it.redo, now):
 	case !m.serverEnabled, m.foreign: // the leader moves it, or somebody enables it, or leads again
 	case !it.redo.Due.After(m.set.Floor):
 		m.cutRedo(it, event.CutElasticJob)

@@ -70,10 +70,24 @@ func (l *Leader) answer(ctx context.Context, plan *sharding.Plan) error {
 		l.mu.Lock()
 		l.asked = true
 		l.mu.Unlock()
+		if errors.Is(err, errLook) {
+			return nil
+		}
 		return err
 	}
 	l.ring(a.wake)
 	return nil
+}
+
+// errLook: the state has changed meanwhile. Items without an owner go before requests, of which
+// each look answers one at least.
+var errLook = errors.New("there is something to assign")
+
+// looks reports whether the leader is to compare what is with what should be.
+func (l *Leader) looks() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.look
 }
 
 func (a *answering) do(ctx context.Context) error {
@@ -96,8 +110,24 @@ func (a *answering) do(ctx context.Context) error {
 		if err := a.accept(ctx, n); err != nil {
 			return err
 		}
+		if a.l.looks() {
+			return errLook
+		}
 	}
-	open := map[int64]bool{}
+	open, err := a.see(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.tidyKills(ctx); err != nil {
+		return err
+	}
+	a.l.follow(open)
+	return nil
+}
+
+// see closes the runs that are over, and returns those that are open.
+func (a *answering) see(ctx context.Context) (open map[int64]bool, err error) {
+	open = map[int64]bool{}
 	for _, n := range a.runs {
 		r, err := layout.UnmarshalRun(n.Value)
 		if err != nil {
@@ -106,7 +136,10 @@ func (a *answering) do(ctx context.Context) error {
 		}
 		if r.Closed.IsZero() {
 			if err = a.run(ctx, n, &r); err != nil {
-				return err
+				return nil, err
+			}
+			if a.l.looks() {
+				return nil, errLook
 			}
 		}
 		if r.Closed.IsZero() {
@@ -117,14 +150,10 @@ func (a *answering) do(ctx context.Context) error {
 		if left := a.l.keep(r.Number); left > 0 {
 			a.again(left)
 		} else if err := a.forget(ctx, n, r.Number); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := a.tidyKills(ctx); err != nil {
-		return err
-	}
-	a.l.follow(open)
-	return nil
+	return open, nil
 }
 
 // again asks for another look after a while.

@@ -317,7 +317,12 @@ func (m *Member) itemSettings() items.Settings {
 		t.line.Now = m.set.Schedule
 		t.delay, t.delayed = m.set.Schedule.Delay()
 	}
+	ahead := m.set.Ahead
+	if m.besideJava() {
+		ahead = 0 // what runs is shown before it begins, and only what runs
+	}
 	return items.Settings{
+		Ahead:   ahead,
 		Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover,
 		Floor: t.floor, Rounds: m.listened(),
 	}

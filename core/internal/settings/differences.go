@@ -30,6 +30,9 @@ var shown = []struct {
 	{"JobParam", func(c layout.Config) string { return c.JobParameter }},
 	{"Monitor", func(c layout.Config) string { return choice(c.MonitorExecution, "on", "off") }},
 	{"ShowRunningAfter", func(c layout.Config) string { return cmp.Or(c.Props[PropShowRunning], showRunning.String()) }},
+	{"BeginAhead", func(c layout.Config) string {
+		return cmp.Or(c.Props[PropBeginAhead], choice(c.Failover, MaxBeginAhead.String(), never))
+	}},
 	{"Misfire", misfirePolicy},
 	{"MisfireCap", func(c layout.Config) string { return cmp.Or(c.Props[PropMisfireCap], strconv.Itoa(misfireCap)) }},
 	{"MisfireWindow", func(c layout.Config) string { return duration(c.Props[PropMisfireWindow], misfireWindow) }},

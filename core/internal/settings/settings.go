@@ -29,6 +29,8 @@ const (
 	PropZone = OwnProps + "zone"
 	// PropShowRunning holds JobConfig.ShowRunningAfter.
 	PropShowRunning = OwnProps + "showRunningAfter"
+	// PropBeginAhead holds JobConfig.BeginAhead.
+	PropBeginAhead = OwnProps + "beginAhead"
 	// PropDisabledReason says why a job is disabled, where a program disabled it.
 	PropDisabledReason = OwnProps + "disabledReason"
 	// PropMisfirePolicy is "all" for core.MisfireAll. It counts where ElasticJob's misfire
@@ -44,6 +46,11 @@ const (
 	neverShown = "never"
 	// showRunning is how long a run lasts until it is shown, unless it is configured.
 	showRunning = time.Second
+	// never is PropBeginAhead of a job nothing of which begins ahead.
+	never = "never"
+	// MaxBeginAhead is how long before it is due a fire's begin is recorded at most, and with
+	// failover unless it is configured.
+	MaxBeginAhead = time.Second
 )
 
 const (
@@ -82,6 +89,8 @@ type Settings struct {
 	// ShowAfter is how long a run lasts until it is shown as a running node; negative is
 	// for ever.
 	ShowAfter time.Duration
+	// Ahead is how long before it is due a fire's begin may be recorded; 0 is not at all.
+	Ahead time.Duration
 	// Reconcile is how often the leader looks at everything; 0 is never.
 	Reconcile time.Duration
 }
@@ -94,8 +103,9 @@ func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Setti
 		Gap: cmp.Or(c.Props[PropGap], "run-after"), Overlap: cmp.Or(c.Props[PropOverlap], "first"),
 		Reconcile: time.Duration(max(c.ReconcileIntervalMinutes, 0)) * time.Minute,
 	}
-	var errs [7]error
+	var errs [8]error
 	s.ShowAfter, errs[4] = ParseShowRunning(c.Props[PropShowRunning])
+	s.Ahead, errs[7] = ParseBeginAhead(c)
 	s.Misfire, errs[5] = ParseMisfire(c)
 	s.Schedule, errs[0] = ParseSchedule(c.Cron, s.Zone, s.Gap, s.Overlap)
 	errs[1] = checkTotal(c.ShardingTotalCount)
@@ -127,7 +137,7 @@ func DisabledReason(c layout.Config) string {
 var names = map[string]string{
 	"jobName": "Name", "cron": "Cron", "timeZone": "TimeZone", "gap": "Gap", "overlap": "Overlap",
 	"shardingTotalCount": "Shards", "shardingItemParameters": "ItemParams", "jobParameter": "JobParam",
-	"monitorExecution": "Monitor", "showRunningAfter": "ShowRunningAfter", "misfire": "Misfire",
+	"monitorExecution": "Monitor", "showRunningAfter": "ShowRunningAfter", "beginAhead": "BeginAhead", "misfire": "Misfire",
 	"misfireCap": "MisfireCap", "misfireWindow": "MisfireWindow", "failover": "Failover", "maxTimeDiffSeconds": "MaxTimeDiff",
 	"reconcileIntervalMinutes": "ReconcileInterval", "jobShardingStrategyType": "Strategy",
 	"description": "Description", "label": "Label", "disabled": "Disabled", "staticSharding": "StaticSharding",
@@ -168,6 +178,34 @@ func ParseShowRunning(text string) (time.Duration, error) {
 		return 0, field.Errorf("showRunningAfter", "%.40q is not a duration; write for example 500ms, or never", text)
 	}
 	return after, nil
+}
+
+// FormatBeginAhead is PropBeginAhead for JobConfig.BeginAhead, "" for the default.
+func FormatBeginAhead(ahead time.Duration) string {
+	switch {
+	case ahead < 0:
+		return never
+	case ahead == 0:
+		return ""
+	}
+	return ahead.String()
+}
+
+// ParseBeginAhead reads PropBeginAhead; 0 is not at all. Without failover it must be wanted: a crash
+// would lose a fire that is else made up.
+func ParseBeginAhead(c layout.Config) (time.Duration, error) {
+	text := c.Props[PropBeginAhead]
+	switch {
+	case text == "" && c.Failover:
+		return MaxBeginAhead, nil
+	case text == "", text == never:
+		return 0, nil
+	}
+	ahead, err := time.ParseDuration(text)
+	if err != nil || ahead <= 0 || ahead > MaxBeginAhead {
+		return 0, field.Errorf("beginAhead", "%.40q is not a duration of at most %v; write for example 500ms, or never", text, MaxBeginAhead)
+	}
+	return ahead, nil
 }
 
 // SetMisfire makes props of ours say JobConfig.Misfire's All, MisfireCap and MisfireWindow;

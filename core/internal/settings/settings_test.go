@@ -24,6 +24,26 @@ func good() layout.Config {
 }
 
 // What the registry holds of Elasticron's own is checked like the rest.
+func TestBeginAhead(t *testing.T) {
+	for text, want := range map[string][2]time.Duration{ // without failover, and with it
+		"": {0, MaxBeginAhead}, "never": {0, 0}, "500ms": {500 * time.Millisecond, 500 * time.Millisecond}, "1s": {time.Second, time.Second},
+	} {
+		for i, failover := range []bool{false, true} {
+			got, err := ParseBeginAhead(layout.Config{Failover: failover, Props: layout.Props{PropBeginAhead: text}})
+			require.NoError(t, err, text)
+			require.Equal(t, want[i], got, text)
+		}
+	}
+	require.Empty(t, FormatBeginAhead(0))
+	require.Equal(t, "never", FormatBeginAhead(-1))
+	require.Equal(t, "250ms", FormatBeginAhead(250*time.Millisecond))
+	for _, text := range []string{"soon", "0s", "-1s", "2s", "1"} {
+		c := layout.Config{Cron: "* * * * * ?", ShardingTotalCount: 1, Props: layout.Props{PropBeginAhead: text}}
+		_, err := Parse("hello", c, nil)
+		require.ErrorContains(t, err, `job "hello": BeginAhead: `)
+	}
+}
+
 func TestShowRunningAfter(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": time.Second, "never": -1, "1m30s": 90 * time.Second, "1ms": time.Millisecond} {
 		c := layout.Config{Cron: "* * * * * ?", ShardingTotalCount: 1, Props: layout.Props{PropShowRunning: text}}
@@ -162,6 +182,7 @@ func TestDifferences(t *testing.T) {
 		{Field: "ItemParams", Old: "0=a,2=c", New: "0=a"},
 		{Field: "JobParam", Old: "", New: "p"},
 		{Field: "Monitor", Old: "on", New: "off"},
+		{Field: "BeginAhead", Old: "never", New: "1s"},
 		{Field: "Misfire", Old: "once", New: "skip"},
 		{Field: "MisfireCap", Old: "10", New: "5"},
 		{Field: "MisfireWindow", Old: "1h0m0s", New: "0s"},

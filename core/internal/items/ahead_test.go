@@ -1,0 +1,162 @@
+package items
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core/internal/misfire"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+)
+
+// ahead begins fires up to two seconds before they are due.
+var ahead = Config{Settings: Settings{Monitor: true, Misfire: once, Ahead: 2 * time.Second}}
+
+// A fire is begun shortly before it is due, by the timer, and handed over then.
+func TestAFireIsBegunAhead(t *testing.T) {
+	m := owning(ahead, 1)
+	next, _ := m.Next(at(1))
+	require.Equal(t, at(8), next)
+	fire, _ := m.NextFire(at(1))
+	require.Equal(t, at(10), fire)
+	require.Equal(t, []Action{{Kind: Begin, Due: at(10)}}, m.Tick(at(8)))
+	next, _ = m.Next(at(8))
+	require.Equal(t, at(10), next)
+	require.Equal(t, []Action{{Kind: Run, Due: at(10), Fence: 1, Ahead: true}}, m.Begun(0, at(10), 1))
+	require.Empty(t, m.Tick(at(10)))
+	require.True(t, m.Entered(0, at(10)))
+	require.Equal(t, []Action{{Kind: End, Due: at(10), Through: at(10)}}, m.Returned(0, at(10), at(11)), "the next one is not near")
+	require.Empty(t, m.Committed(0, at(10), at(11)))
+	require.Equal(t, at(20), one(t, m.Tick(at(18)), Begin).Due)
+}
+
+// Jobs that fire together begin at different moments.
+func TestJobsBeginAheadApart(t *testing.T) {
+	c := ahead
+	c.Spread = 0.5
+	m := owning(c, 1)
+	next, _ := m.Next(at(1))
+	require.Equal(t, at(8.5), next)
+	require.Empty(t, m.Tick(at(8.4)))
+	require.Equal(t, "Begin", says(m.Tick(at(8.5))))
+}
+
+// Where the next fire is near, the end of a run asks for its begin too.
+func TestAnEndAsksForTheNextBegin(t *testing.T) {
+	ended := func() *Machine {
+		m := owning(ahead, 1)
+		ranFrom(t, m, m.Tick(at(8)))
+		require.Equal(t, []Action{{Kind: End, Due: at(10), Through: at(10), Next: at(20)}}, m.Returned(0, at(10), at(19)))
+		return m
+	}
+	m := ended()
+	require.Equal(t, []Action{{Kind: Run, Due: at(20), Fence: 2, Ahead: true}}, m.Followed(0, at(10), at(20), 2, at(19)))
+	require.True(t, m.Entered(0, at(20)))
+	require.Equal(t, at(20), one(t, m.Returned(0, at(20), at(21)), End).Through)
+
+	m = ended() // the record did not let it
+	require.Equal(t, at(20), one(t, m.Committed(0, at(10), at(19.5)), Begin).Due)
+
+	m = ended()
+	m.Stop()
+	back := one(t, m.Followed(0, at(10), at(20), 2, at(19)), GiveBack)
+	require.Equal(t, at(10), back.Through)
+	require.Equal(t, at(20), back.Due)
+	require.Empty(t, m.Committed(0, at(10), at(19)))
+	require.True(t, m.Quiet())
+	require.Empty(t, m.Followed(0, at(10), at(20), 2, at(19)), "nothing waits for it")
+}
+
+// What is owed goes first, and the end is a plain one.
+func TestNothingIsBegunAheadOfWhatIsOwed(t *testing.T) {
+	m := owning(ahead, 1)
+	ranFrom(t, m, m.Tick(at(8)))
+	require.Zero(t, one(t, m.Returned(0, at(10), at(29)), End).Next)
+	a := one(t, m.Committed(0, at(10), at(29)), Begin)
+	require.Equal(t, at(20), a.Due)
+}
+
+// A switch that is seen before a fire is due takes its begin back, wherever it is.
+func TestWhatIsBegunAheadIsRecalled(t *testing.T) {
+	other := ahead.Settings
+	other.Fires = misfire.Line{Now: grid(7 * time.Second), Before: grid(10 * time.Second), Since: at(8)}
+	for name, change := range map[string]func(m *Machine) []Action{
+		"the item is disabled":     func(m *Machine) []Action { return m.Known(0, true, at(9)) },
+		"the server is disabled":   func(m *Machine) []Action { return m.Server(false, at(9)) },
+		"ElasticJob leads":         func(m *Machine) []Action { return m.Foreign(true, at(9)) },
+		"the clock is not trusted": func(m *Machine) []Action { return m.Still(true, at(9)) },
+		"the schedule has changed": func(m *Machine) []Action { return m.Change(other, at(9)) },
+		"the clock was set back":   func(m *Machine) []Action { m.ClockSet(-time.Hour, at(9-3600)); return m.Tick(at(9 - 3600)) },
+		"the item leaves": func(m *Machine) []Action {
+			return m.Own(all(1, ledger.Item{Through: at(10), Run: at(10), Leaving: true}), at(9))
+		},
+		"the instance has lost it":   func(m *Machine) []Action { return m.Own(ledger.New(1, 1), at(9)) },
+		"the scheduler is to stop":   func(m *Machine) []Action { return m.Stop() },
+		"somebody listens to rounds": func(m *Machine) []Action { s := m.set; s.Rounds = true; return m.Change(s, at(9)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := owning(ahead, 1)
+			one(t, m.Tick(at(8)), Begin)
+			m.Begun(0, at(10), 1)
+			require.Equal(t, Action{Kind: Drop, Due: at(10)}, change(m)[0])
+			back := one(t, m.Dropped(0, at(10)), GiveBack)
+			require.Equal(t, zero, back.Through)
+
+			m = owning(ahead, 1) // before its begin is committed
+			one(t, m.Tick(at(8)), Begin)
+			for _, a := range change(m) {
+				require.NotEqual(t, Drop, a.Kind)
+			}
+			require.Equal(t, zero, one(t, m.Begun(0, at(10), 1), GiveBack).Through)
+		})
+	}
+}
+
+// Once it is due a fire that has begun runs, as one does that waits for a place.
+func TestWhatIsDueIsNotRecalled(t *testing.T) {
+	m := owning(ahead, 1)
+	one(t, m.Tick(at(8)), Begin)
+	m.Begun(0, at(10), 1)
+	require.Empty(t, m.Known(0, true, at(10)))
+	require.True(t, m.Entered(0, at(10)))
+}
+
+func TestWhereNothingIsBegunAhead(t *testing.T) {
+	with := func(change func(s *Settings)) Config {
+		c := ahead
+		change(&c.Settings)
+		return c
+	}
+	for name, c := range map[string]Config{
+		"where it is switched off":            with(func(s *Settings) { s.Ahead = 0 }),
+		"without monitoring":                  with(func(s *Settings) { s.Monitor = false }),
+		"with a fixed delay":                  with(func(s *Settings) { s.Delayed, s.Delay = true, 9500*time.Millisecond }),
+		"where somebody listens":              with(func(s *Settings) { s.Rounds = true }),
+		"up to where an instance of Java led": with(func(s *Settings) { s.Floor = at(10) }),
+	} {
+		m := owning(c, 1)
+		require.Empty(t, m.Tick(at(9)), name)
+	}
+	m := owning(ahead, 2)
+	m.Known(1, true, at(2))
+	require.Equal(t, []Action{{Kind: Begin, Due: at(10)}}, m.Tick(at(9)), "item 1 is disabled")
+	l := all(1, ledger.Item{Through: zero})
+	l.Held = true
+	m = owning(ahead, 1)
+	m.Own(l, at(2))
+	require.Empty(t, m.Tick(at(9)), "the ledger is held")
+}
+
+// A fire that its dead owner had begun ahead runs again when it is due, not before.
+func TestWhatWasBegunAheadRunsAgainWhenItIsDue(t *testing.T) {
+	c := ahead
+	c.Failover = true
+	m := owning(c, 1)
+	require.Empty(t, m.Own(all(1, ledger.Item{Through: at(10), Redo: ledger.Redo{Due: at(10), Lost: "dead", Tries: 1}}), at(9)))
+	next, _ := m.Next(at(9))
+	require.Equal(t, at(10), next)
+	a := one(t, m.Tick(at(10)), Begin)
+	require.True(t, a.Redo)
+	require.Equal(t, at(10), a.Due)
+}

@@ -89,7 +89,7 @@ func cost(item int) int { return 1 + item%2 }
 
 func drawRoom(t *rapid.T) Room {
 	return Room{
-		Ops: rapid.IntRange(7, 20).Draw(t, "ops"), Bytes: rapid.IntRange(2_500, 9_000).Draw(t, "bytes"),
+		Ops: rapid.IntRange(9, 20).Draw(t, "ops"), Bytes: rapid.IntRange(2_500, 9_000).Draw(t, "bytes"),
 		MaxValue:  rapid.SampledFrom([]int{200, 500, 256 << 10}).Draw(t, "maxValue"),
 		LedgerOps: 2, LedgerBytes: 30, MoveOps: cost, MoveBytes: 30, Single: rapid.Bool().Draw(t, "single"),
 	}

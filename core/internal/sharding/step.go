@@ -43,7 +43,7 @@ type Cut struct {
 
 // Room is what one step may take.
 type Room struct {
-	// Ops and Bytes bound the commit; Ops has room for one move and two ledgers.
+	// Ops and Bytes bound the commit; Ops has room for one move and two ledgers, with a page of each.
 	Ops, Bytes int
 	// MaxValue bounds the value of a ledger.
 	MaxValue int

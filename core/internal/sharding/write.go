@@ -118,7 +118,7 @@ func (w *writer) amend(id string, want *ledger.Ledger, items []int) {
 			}
 		}
 		claims := w.claims(nil, id, pages[page][0])
-		if ops, bytes := w.cost(claims); w.full(ops, bytes+more) {
+		if ops, bytes := w.cost(claims); w.full(ops, bytes+more) || (w.room.Single && anew(claims) && !w.spare(id)) {
 			w.flush()
 			claims = w.claims(nil, id, pages[page][0])
 		}
@@ -256,7 +256,7 @@ func (w *writer) valueBytes(id string) int {
 // relieve has items of a ledger stand in pages that the step does not write yet and that takes more
 // than half of a value: in steps of their own, with as many pages as fit one.
 func (w *writer) relieve(id string) {
-	for w.valueBytes(id) > w.room.MaxValue/2 && w.now[id].Heavy(w.room.MaxValue) {
+	for w.valueBytes(id) > w.room.MaxValue/2 && w.now[id].Heavy(w.room.MaxValue) && w.now[id].InRoot() > 0 {
 		w.flush()
 		had := len(w.now[id].Pages())
 		w.mark(id, w.valueBytes(id))

@@ -277,6 +277,9 @@ func (l *Ledger) Bare(p int) (bytes int) {
 // Heavy reports whether the root takes more than half of a value.
 func (l *Ledger) Heavy(value int) bool { return l.Bare(Root) > value/2 }
 
+// InRoot is how many items stand in no page.
+func (l *Ledger) InRoot() int { return l.root.size }
+
 // Span is how many numbers a set of items may have that stand with item n.
 func (l *Ledger) Span(n int) int {
 	if _, is := l.Page(n); is {

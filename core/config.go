@@ -64,8 +64,8 @@ type JobConfig struct {
 	// before the fire is due. When an instance dies in between, the fire counts as begun: with
 	// Failover it runs again, without it is told as cut, though it never ran. So 0 is one second
 	// with Failover, and not at all without; negative is not at all. Nothing begins ahead with a
-	// fixed delay, with MonitorOff, where somebody listens to rounds, and while an instance of
-	// ElasticJob is registered.
+	// fixed delay, with MonitorOff, with MaxTimeDiff, where somebody listens to rounds, and while
+	// an instance of ElasticJob is registered.
 	BeginAhead time.Duration
 	// Misfire says what becomes of a fire that comes due while the item is busy, has no
 	// owner, or its owner stands still. The default is MisfireOnce. With a fixed delay no

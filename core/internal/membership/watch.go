@@ -318,8 +318,8 @@ func (m *Member) itemSettings() items.Settings {
 		t.delay, t.delayed = m.set.Schedule.Delay()
 	}
 	ahead := m.set.Ahead
-	if m.besideJava() {
-		ahead = 0 // what runs is shown before it begins, and only what runs
+	if m.besideJava() || m.maxTimeDiff() > 0 {
+		ahead = 0 // what runs is shown before it begins, and only what runs; and no clock that was set lets it in
 	}
 	return items.Settings{
 		Ahead:   ahead,

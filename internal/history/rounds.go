@@ -273,7 +273,7 @@ func (c *checker) heldUpUntold(j *job, k Key) bool {
 	to := later(from, j.barred(c.rules.Listen)+c.rules.Settle)
 	return held && slices.ContainsFunc(j.lives, func(l *life) bool {
 		broke := c.brokeOf(l.who, l.session)
-		if broke < from || broke > to {
+		if broke < from || broke == never || broke > to && c.calm(from, broke) { // a fault may have kept it from being recorded
 			return false
 		}
 		var owns *Record // the last before it broke

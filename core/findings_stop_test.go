@@ -54,25 +54,38 @@ func TestFinding12WhatWaitsForAPlaceAtStopIsGivenBack(t *testing.T) {
 			onEach(t, func(b *bed) {
 				cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 6, Concurrency: 2, Misfire: core.MisfireAll}
 				w := newWitness()
+				release := make(chan struct{})
 				w.hold = func(ctx context.Context, _ core.Shard) error {
 					select {
 					case <-ctx.Done():
-					case <-time.After(1500 * time.Millisecond):
+					case <-release:
 					}
 					return nil
 				}
 				a := b.start("a", w, cfg)
-				b.until("two run, the others wait", func() bool { return len(a.job().Running) == 2 && len(a.job().Queued) == 4 })
-				first, ran := w.first(), w.count()
+				called := func() int { return len(of[event.ItemCalled](a)) }
+				b.until("two run, the others wait", func() bool { return called() == 2 && len(a.job().Queued) == 4 })
+				first := w.first()
 				d := b.start("d", w, cfg)
 				ctx, cancel := context.WithTimeout(b.Context(), patience)
 				defer cancel()
-				require.NoError(b, a.Stop(ctx))
+				stopped := make(chan error, 1)
+				go func() { stopped <- a.Stop(ctx) }()
+				b.until("nothing waits for a place", func() bool { return a.State().Stopping && len(a.job().Queued) == 0 })
+				if patience > time.Second {
+					close(release)
+				}
+				require.NoError(b, <-stopped)
 				for _, e := range of[event.ItemEnded](a) {
 					require.NoError(b, e.Err)
 				}
-				require.Len(b, of[event.ItemEnded](a), ran, "what was not called has not ended")
+				require.Equal(b, 2, called(), "what waited for a place is not called")
+				require.Len(b, of[event.ItemEnded](a), 2, "what was not called has not ended")
 				w.holds(nil)
+				if patience <= time.Second {
+					close(release)
+				}
+				ran := w.count()
 				b.until("the next owner fires", func() bool { return allOwned(6, d) && w.count() >= ran+18 })
 				end := w.last().Add(-2 * time.Second)
 				d.stop(b)

@@ -193,8 +193,8 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 	if r.listen {
 		tell = r.led.Rounds()
 		tell.Begun = r.told.Begun
-		ahead := tell.Begun.After(at.Add(mostAhead))               // by a clock that was set back since
-		if begun.After(tell.Begun) || (ahead && !begun.IsZero()) { // a watch may leave out what stood in between
+		wrong := tell.Begun.After(at) && !ledger.Soon(tell.Begun, at) // by a clock that was set back since
+		if begun.After(tell.Begun) || (wrong && !begun.IsZero()) {    // a watch may leave out what stood in between
 			tell.Begun = begun
 		}
 		b.rounds = tell
@@ -218,7 +218,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 func (r *Recorder) remember(e *entry, was ledger.Item, now *ledger.Item, at time.Time) {
 	switch last := &now.Last; e.Step() {
 	case Begins, BeginsAgain:
-		if e.before = last.Began; !now.Run.After(at) || now.Run.Sub(at) > mostAhead {
+		if e.before = last.Began; !ledger.Soon(now.Run, at) {
 			last.Began = at
 		}
 	case Ends, EndsFailed:

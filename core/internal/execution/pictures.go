@@ -9,6 +9,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/internal/failpoint"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -167,11 +168,10 @@ func (r *Recorder) note(e *entry) {
 func (r *Recorder) noteBegin(e *entry) {
 	p, wall := &r.show, r.cfg.Now()
 	begins := e.Step().begins()
-	ahead := e.due.Sub(wall)
-	if p.strict || ahead < 0 || ahead > mostAhead {
-		ahead = 0
+	x := run{from: time.Now(), before: e.before, again: begins && e.shows && e.Step() == BeginsAgain && !e.plain}
+	if !p.strict && ledger.Soon(e.due, wall) {
+		x.from = x.from.Add(e.due.Sub(wall))
 	}
-	x := run{from: time.Now().Add(ahead), before: e.before, again: begins && e.shows && e.Step() == BeginsAgain && !e.plain}
 	switch {
 	case begins && e.shows:
 		x.is = shown

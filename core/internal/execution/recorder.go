@@ -18,9 +18,6 @@ const (
 	stillness = 250 * time.Millisecond
 	// again is the pause before what was denied, or does not fit, is tried again.
 	again = time.Second
-	// mostAhead is how long before it is due a begin is recorded at most. What is further ahead was
-	// recorded by a clock that was wrong, and runs.
-	mostAhead = 2 * time.Second
 	// fixedOps are the operations of every commit: the life and the ledger.
 	fixedOps = 2
 	// signalOps is what the end of an item that is leaving adds, or news of the rounds.

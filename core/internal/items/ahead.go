@@ -8,10 +8,6 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// early bounds how far ahead of the clock a fire that is to run again is waited for: its begin
-// was recorded before it came due, or by a clock that was ahead.
-const early = 2 * time.Second
-
 // follows returns the fire whose begin may be recorded now though it is not due yet: nothing
 // else of the item comes before it.
 func (m *Machine) follows(it *item, now time.Time) (time.Time, bool) {
@@ -118,7 +114,7 @@ func (m *Machine) Followed(n int, through, due time.Time, fence registry.Revisio
 // awaits reports whether a fire that is to run again is not due yet, by little: it was begun
 // ahead by an owner that has died since.
 func (m *Machine) awaits(r ledger.Redo, now time.Time) bool {
-	if m.set.Delayed || !r.Due.After(now) || r.Due.Sub(now) > early {
+	if m.set.Delayed || !ledger.Soon(r.Due, now) {
 		return false
 	}
 	if m.awaited.IsZero() || !m.awaited.After(now) || r.Due.Before(m.awaited) {

@@ -504,7 +504,7 @@ func (w *world) enter() {
 			}
 		}
 	}
-	if a.Redo && a.Due.After(w.now) && a.Due.Sub(w.now) <= early {
+	if a.Redo && ledger.Soon(a.Due, w.now) {
 		w.Fatalf("%+v: it runs again before it is due", a)
 	}
 	if w.blocked[a.Item] {
@@ -751,7 +751,7 @@ func (w *world) die(n int) {
 		return
 	}
 	next, _ := w.lines[len(w.lines)-1].Next(rec.Through)
-	if w.set.Monitor && !rec.Redo.Owed() && !w.led.Held && next.After(w.now) && next.Sub(w.now) <= early && w.chance(50) {
+	if w.set.Monitor && !rec.Redo.Owed() && !w.led.Held && ledger.Soon(next, w.now) && w.chance(50) {
 		rec.Through, w.fate[n][next.UTC()] = next, ran // it was begun ahead there
 		rec.Redo = ledger.Redo{Due: next, Lost: "dead", Tries: 1}
 		w.owed[n], w.away[n] = next, rec

@@ -169,7 +169,7 @@ func (m *Machine) waitsForUntil(now time.Time) bool {
 	if !m.until.After(now) || !m.set.Monitor {
 		return m.until.After(now)
 	}
-	if m.set.Delayed || m.until.Sub(now) > early {
+	if m.set.Delayed || !ledger.Soon(m.until, now) {
 		return false
 	}
 	next, ok := m.set.Fires.Next(now)

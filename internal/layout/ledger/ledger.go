@@ -11,6 +11,13 @@ import (
 // a clock that was wrong: to wait for it would excuse the fires of years.
 const Believable = 24 * time.Hour
 
+// mostAhead is how far ahead of the clock a begin may be recorded, the difference of clocks included.
+const mostAhead = 2 * time.Second
+
+// Soon reports whether a fire is still to come, and no later than one whose begin may be recorded
+// already. What is further ahead was recorded by a clock that was wrong: nobody waits for it.
+func Soon(due, now time.Time) bool { return due.After(now) && due.Sub(now) <= mostAhead }
+
 // Item is the record of one sharding item. It is comparable.
 type Item struct {
 	// Through: every fire due at or before it has an outcome or runs. Zero means that
@@ -73,7 +80,7 @@ func (i Item) record() Item {
 func (i Item) Lent() bool { return i.Bound != "" }
 
 // Ahead reports whether the fire that has begun is not due yet. A run that somebody asked for always is.
-func (i Item) Ahead(now time.Time) bool { return i.Request == 0 && i.Run.After(now) }
+func (i Item) Ahead(now time.Time) bool { return i.Request == 0 && Soon(i.Run, now) }
 
 // Running reports whether a fire has begun and not ended.
 func (i Item) Running() bool { return !i.Run.IsZero() }

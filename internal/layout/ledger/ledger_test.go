@@ -456,3 +456,20 @@ func TestSetCostsTheSameInEveryLedger(t *testing.T) {
 	}
 	require.InDelta(t, cost(100), cost(10_000), 0.5)
 }
+
+// A record that is far ahead was made by a clock that was wrong, and what it says runs, runs.
+func TestWhatIsAheadOfItsTime(t *testing.T) {
+	now := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		it    Item
+		ahead bool
+	}{
+		"nothing runs":                      {Item{}, false},
+		"it is due":                         {Item{Run: now}, false},
+		"it is to come":                     {Item{Run: now.Add(time.Second)}, true},
+		"by a clock that was an hour ahead": {Item{Run: now.Add(time.Hour)}, false},
+		"somebody asked for it":             {Item{Run: now.Add(time.Millisecond), Request: 3}, false},
+	} {
+		require.Equal(t, c.ahead, c.it.Ahead(now), name)
+	}
+}

@@ -22,7 +22,7 @@ func (f *Firing) hold(a items.Action) bool {
 	if !a.Due.After(f.cfg.Now()) || failpoint.Mutant(failpoint.AheadNotHeld) {
 		return false
 	}
-	f.armed = append(f.armed, a)
+	f.armed[a.Item] = a
 	if f.wake.IsZero() || a.Due.Before(f.wake) {
 		f.wake = a.Due
 		f.timer.Set(a.Due)
@@ -32,23 +32,20 @@ func (f *Firing) hold(a items.Action) bool {
 
 // disarm drops a run that is held. It reports false when there is none. The caller holds mu.
 func (f *Firing) disarm(item int) bool {
-	i := slices.IndexFunc(f.armed, func(a items.Action) bool { return a.Item == item })
-	if i < 0 {
-		return false
-	}
-	f.armed = slices.Delete(f.armed, i, i+1)
-	return true
+	_, held := f.armed[item]
+	delete(f.armed, item)
+	return held
 }
 
 // release launches what is due of that which is held. The caller holds mu.
 func (f *Firing) release(now time.Time) {
 	var runs []items.Action
-	f.armed = slices.DeleteFunc(f.armed, func(a items.Action) bool {
-		if a.Due.After(now) {
-			return false
+	for _, a := range f.armed {
+		if !a.Due.After(now) {
+			runs = append(runs, a)
+			delete(f.armed, a.Item)
 		}
-		runs = append(runs, a)
-		return true
-	})
+	}
+	slices.SortFunc(runs, func(a, b items.Action) int { return a.Item - b.Item })
 	f.launch(runs)
 }

@@ -99,10 +99,10 @@ type Firing struct {
 	asked    map[int64]*asked
 	kills    map[kill]string // who asks for it
 	barrier  *barrier.Barrier
-	waits    *time.Timer    // when the next wait at the barrier is over; nil: nobody waits
-	armed    []items.Action // runs whose begins are recorded and which are not due yet
-	wake     time.Time      // what the timer is set to; zero when it is not
-	next     time.Time      // when the schedule fires next
+	waits    *time.Timer          // when the next wait at the barrier is over; nil: nobody waits
+	armed    map[int]items.Action // runs, by item, whose begins are recorded and which are not due yet
+	wake     time.Time            // what the timer is set to; zero when it is not
+	next     time.Time            // when the schedule fires next
 	never    bool
 	lastFire time.Time
 	lastErr  error
@@ -111,7 +111,7 @@ type Firing struct {
 // New starts firing what the ledger in node holds.
 func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, error) {
 	f := &Firing{
-		cfg: c, wall: timer.NewWall(c.Now), id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*Fire{}, runs: map[int]*run{}, asked: map[int64]*asked{},
+		cfg: c, wall: timer.NewWall(c.Now), id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*Fire{}, runs: map[int]*run{}, asked: map[int64]*asked{}, armed: map[int]items.Action{},
 		barrier: barrier.New(),
 		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit(), Spread: spread(c.Job.Name())}),
 	}
@@ -286,7 +286,7 @@ func (f *Firing) Close() {
 	defer f.mu.Unlock()
 	f.stopping = true
 	f.timer.Clear()
-	f.armed = nil
+	clear(f.armed)
 	f.machine.Stop()
 	f.askBack()
 	f.let(f.barrier.End(time.Now())) // places drop them

@@ -266,8 +266,8 @@ func (c JobConfig) stored() (layout.Config, error) {
 	}
 	settings.SetMisfire(out.Props, c.Misfire == MisfireAll, c.MisfireCap, c.MisfireWindow)
 	for prop, value := range map[string]string{
-		settings.PropGap: c.Gap, settings.PropOverlap: c.Overlap, settings.PropShowRunning: settings.FormatShowRunning(c.ShowRunningAfter),
-		settings.PropBeginAhead: settings.FormatBeginAhead(c.BeginAhead),
+		settings.PropGap: c.Gap, settings.PropOverlap: c.Overlap, settings.PropShowRunning: settings.FormatDuration(c.ShowRunningAfter),
+		settings.PropBeginAhead: settings.FormatDuration(c.BeginAhead),
 	} {
 		if value != "" {
 			out.Props[prop] = value

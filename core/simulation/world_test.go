@@ -300,7 +300,7 @@ func (w *world) configure(j *job) bool {
 	if c.Props == nil {
 		c.Props = layout.Props{}
 	}
-	if c.Props[settings.PropBeginAhead] = settings.FormatBeginAhead(j.ahead); j.ahead == 0 {
+	if c.Props[settings.PropBeginAhead] = settings.FormatDuration(j.ahead); j.ahead == 0 {
 		delete(c.Props, settings.PropBeginAhead)
 	}
 	settings.SetMisfire(c.Props, j.misfire == "all", j.misfireCap, j.misfireWindow)

@@ -42,12 +42,11 @@ const (
 )
 
 const (
-	// neverShown is PropShowRunning of a job whose runs are not shown.
-	neverShown = "never"
+	// never is PropShowRunning of a job whose runs are not shown, and PropBeginAhead of one nothing of
+	// which begins ahead.
+	never = "never"
 	// showRunning is how long a run lasts until it is shown, unless it is configured.
 	showRunning = time.Second
-	// never is PropBeginAhead of a job nothing of which begins ahead.
-	never = "never"
 	// MaxBeginAhead is how long before it is due a fire's begin is recorded at most, and with
 	// failover unless it is configured.
 	MaxBeginAhead = time.Second
@@ -160,15 +159,16 @@ func Named(job string, err error) error {
 	})
 }
 
-// FormatShowRunning is PropShowRunning for JobConfig.ShowRunningAfter, "" for the default.
-func FormatShowRunning(after time.Duration) string {
+// FormatDuration is PropShowRunning for JobConfig.ShowRunningAfter, and PropBeginAhead for BeginAhead:
+// "" for the default, 0, and never for what is negative.
+func FormatDuration(d time.Duration) string {
 	switch {
-	case after < 0:
-		return neverShown
-	case after == 0:
+	case d < 0:
+		return never
+	case d == 0:
 		return ""
 	}
-	return after.String()
+	return d.String()
 }
 
 // ParseShowRunning reads PropShowRunning; negative is never.
@@ -176,7 +176,7 @@ func ParseShowRunning(text string) (time.Duration, error) {
 	switch text {
 	case "":
 		return showRunning, nil
-	case neverShown:
+	case never:
 		return -1, nil
 	}
 	after, err := time.ParseDuration(text)
@@ -184,17 +184,6 @@ func ParseShowRunning(text string) (time.Duration, error) {
 		return 0, field.Errorf("showRunningAfter", "%.40q is not a duration; write for example 500ms, or never", text)
 	}
 	return after, nil
-}
-
-// FormatBeginAhead is PropBeginAhead for JobConfig.BeginAhead, "" for the default.
-func FormatBeginAhead(ahead time.Duration) string {
-	switch {
-	case ahead < 0:
-		return never
-	case ahead == 0:
-		return ""
-	}
-	return ahead.String()
 }
 
 // ParseBeginAhead reads PropBeginAhead; 0 is not at all. Without failover it must be wanted: a crash

@@ -34,9 +34,9 @@ func TestBeginAhead(t *testing.T) {
 			require.Equal(t, want[i], got, text)
 		}
 	}
-	require.Empty(t, FormatBeginAhead(0))
-	require.Equal(t, "never", FormatBeginAhead(-1))
-	require.Equal(t, "250ms", FormatBeginAhead(250*time.Millisecond))
+	require.Empty(t, FormatDuration(0))
+	require.Equal(t, "never", FormatDuration(-1))
+	require.Equal(t, "250ms", FormatDuration(250*time.Millisecond))
 	for _, text := range []string{"soon", "0s", "-1s", "2s", "1"} {
 		c := layout.Config{Cron: "* * * * * ?", ShardingTotalCount: 1, Props: layout.Props{PropBeginAhead: text}}
 		_, err := Parse("hello", c, nil)
@@ -51,10 +51,10 @@ func TestShowRunningAfter(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, s.ShowAfter)
 		if text != "" {
-			require.Equal(t, text, FormatShowRunning(want))
+			require.Equal(t, text, FormatDuration(want))
 		}
 	}
-	require.Empty(t, FormatShowRunning(0))
+	require.Empty(t, FormatDuration(0))
 	for _, text := range []string{"0s", "-1s", "soon", "5"} {
 		c := layout.Config{Cron: "* * * * * ?", ShardingTotalCount: 1, Props: layout.Props{PropShowRunning: text}}
 		_, err := Parse("hello", c, nil)

@@ -165,12 +165,12 @@ func (v *view) through(h holding, at time.Time) time.Time {
 	if !h.item.Running() || !h.item.Run.Equal(h.item.Through) || !h.item.Run.After(h.item.Last.Ended) {
 		return h.item.Through
 	}
-	if s, err := v.rule(); err == nil {
-		if c, err := s.Schedule(); err == nil {
-			if next, ok := c.Next(at); ok && next.Equal(h.item.Run) {
-				return at
-			}
-		}
+	s, err := v.timing()
+	if err != nil {
+		return h.item.Through
+	}
+	if next, ok := s.Next(at); ok && next.Equal(h.item.Run) {
+		return at
 	}
 	return h.item.Through
 }

@@ -58,10 +58,10 @@ type Shard struct {
 	Fence registry.Revision
 	// Source says why the item runs.
 	Source Source
-	// Lost is the id of the instance that died while it ran this fire, "" where none did.
+	// Lost is the id of the instance that died last of those that Attempt counts, "" where none did.
 	Lost string
 	// Attempt counts the attempts at this fire, from 1: each instance that died while it ran
-	// it is one. A link that calls the job again within the same run counts on.
+	// it, or had begun it ahead (JobConfig.BeginAhead), is one. A link that calls the job again within the same run counts on.
 	Attempt int
 	// TaskID names this run in ElasticJob's form, job@-@item@-@READY@-@ip@-@instance, where
 	// the last part ends in epoch and fire, so that no two runs share one. Attempts of

@@ -60,8 +60,9 @@ type Shard struct {
 	Source Source
 	// Lost is the id of the instance that died last of those that Attempt counts, "" where none did.
 	Lost string
-	// Attempt counts the attempts at this fire, from 1: each instance that died while it ran
-	// it, or had begun it ahead (JobConfig.BeginAhead), is one. A link that calls the job again within the same run counts on.
+	// Attempt counts the attempts at this fire, from 1: each instance that died while it ran it, or
+	// had begun it ahead (JobConfig.BeginAhead), is one. A link that calls the job again within the
+	// same run counts on.
 	Attempt int
 	// TaskID names this run in ElasticJob's form, job@-@item@-@READY@-@ip@-@instance, where
 	// the last part ends in epoch and fire, so that no two runs share one. Attempts of

@@ -406,6 +406,19 @@ func (a *Admin) deleteRecords(ctx context.Context, j layout.Job) error {
 			return err
 		}
 	}
+	ledgers, err := children(ctx, a.store, j.Ledgers())
+	if err != nil {
+		return err
+	}
+	for _, id := range ledgers {
+		all, err := a.withChildren(ctx, j.Ledger(id))
+		if err != nil {
+			return err
+		}
+		if err := a.commit(ctx, deletes(all[:len(all)-1])); err != nil {
+			return err
+		}
+	}
 	for _, dir := range []string{j.Ledgers(), j.Offsets()} { // which may be many
 		all, err := a.withChildren(ctx, dir)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -79,7 +80,34 @@ func (a *Admin) look(ctx context.Context, j layout.Job) (*view, error) {
 	if err := v.read(); err != nil {
 		return v, err
 	}
+	if err := a.readLedgers(ctx, v); err != nil {
+		return v, err
+	}
 	return v, a.readClocks(ctx, v)
+}
+
+// readLedgers reads the ledgers, with their pages. Those that cannot be read are left out.
+func (a *Admin) readLedgers(ctx context.Context, v *view) error {
+	var roots []registry.Node
+	for _, p := range slices.Sorted(maps.Keys(v.nodes)) {
+		if path.Dir(p) == v.job.Ledgers() {
+			roots = append(roots, v.nodes[p])
+		}
+	}
+	found, err := pages.Read(ctx, a.store.Get, nil, roots...)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if errors.Is(f.Err, ledger.ErrTorn) {
+			return f.Err
+		}
+		if f.Ledger != nil {
+			v.nodes[f.Node.Path] = f.Node
+			v.ledgers = append(v.ledgers, record{path.Base(f.Node.Path), f.Ledger})
+		}
+	}
+	return nil
 }
 
 // readClocks reads whose clock is off, where the configuration bounds that.
@@ -123,10 +151,6 @@ func (v *view) read() error {
 			v.instances = append(v.instances, name)
 		case v.job.Lives():
 			v.lives[name], _ = layout.UnmarshalLife(n.Value) // it stands, whatever it says
-		case v.job.Ledgers():
-			if led, err := ledger.Decode(n.Value); err == nil {
-				v.ledgers = append(v.ledgers, record{name, led})
-			}
 		case v.job.InForce():
 			v.readInForce(n, name)
 		}

@@ -37,7 +37,7 @@ var fields = []jobKey{
 	{"overlap", "Overlap", text(func(c *core.JobConfig) *string { return &c.Overlap }), about{
 		oneOf("first", "both"), "`first`", "What becomes of a fire that occurs twice when summer time ends."}},
 	{"shardingTotalCount", "Shards", number(func(c *core.JobConfig) *int { return &c.Shards }), about{
-		aNumber, "none: it must be given", "The number of sharding items, 1 to 100,000; with a fixed delay to 2,000."}},
+		aNumber, "none: it must be given", "The number of sharding items, 1 to 100,000."}},
 	{"shardingItemParameters", "ItemParams", readParams, about{
 		someParams, "none", "The items' own parameters: `0=a,1=b`, or a mapping `{0: a, 1: b}`. A parameter holds neither `,` nor `=`."}},
 	{"jobParameter", "JobParam", text(func(c *core.JobConfig) *string { return &c.JobParam }), about{

@@ -38,7 +38,6 @@ func TestBadConfigurationIsOneLineThatNamesTheField(t *testing.T) {
 		{"no shards", "Shards", "at least 1", func(c *core.JobConfig) { c.Shards = 0 }},
 		{"negative shards", "Shards", "-4", func(c *core.JobConfig) { c.Shards = -4 }},
 		{"absurd shards", "Shards", "100000", func(c *core.JobConfig) { c.Shards = 100_001 }},
-		{"too many with a delay", "Shards", "at most 2000", func(c *core.JobConfig) { c.Cron, c.Shards = "@delay 1s", 2001 }},
 		{"slash in name", "Name", "/", func(c *core.JobConfig) { c.Name = "a/b" }},
 		{"empty name", "Name", "empty", func(c *core.JobConfig) { c.Name = "" }},
 		{"long name", "Name", "255", func(c *core.JobConfig) { c.Name = strings.Repeat("x", 300) }},

@@ -43,8 +43,7 @@ type JobConfig struct {
 	// Overlap says what becomes of a fire that occurs twice when summer time
 	// ends: "first" (the default) or "both".
 	Overlap string
-	// Shards is the sharding total count, 1 to 100,000, with a fixed delay to 2,000. It
-	// has no default.
+	// Shards is the sharding total count, 1 to 100,000. It has no default.
 	Shards int
 	// ItemParams are the items' own parameters, Shard.Param, by item. A value holds
 	// neither "," nor "=". The default is none.

@@ -116,6 +116,8 @@ func (s *Scheduler) live(ses *session.Session) error {
 		select {
 		case <-ses.Done():
 			return ses.Err()
+		case err := <-ses.Given:
+			return err
 		case <-changed:
 		case <-stop:
 		}

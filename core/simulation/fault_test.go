@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/internal/history"
-	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -82,6 +81,22 @@ func (f *fault) finish(w *world) {
 	})
 }
 
+// page is one of the pages that stand of a job's ledgers; "" where there is none.
+func (w *world) page(r *rand.Rand) (*job, string) {
+	j := one(r, w.jobs)
+	var all []string
+	for _, id := range w.list(j.layout.Ledgers()) {
+		at := j.layout.Ledger(id)
+		for _, below := range w.list(at) {
+			all = append(all, at+"/"+below)
+		}
+	}
+	if len(all) == 0 {
+		return j, ""
+	}
+	return j, one(r, all)
+}
+
 // hit is how often the fault hit something, after its end.
 func (f *fault) hit() int {
 	if !f.struck {
@@ -111,6 +126,13 @@ func (w *world) plan() []*fault {
 		f.lasts = between(r, w.timeout/10, w.timeout*5/2)
 		f.dice = func() *rand.Rand { return w.dice.of("fault of ElasticJob") }
 		plan = append(plan, f)
+	}
+	if r := w.dice.of("plan of pages"); w.narrow {
+		for i := range r.IntN(4) {
+			f := &fault{kind: one(r, []string{"page of a ledger deleted", "garbage in a page of a ledger"}), at: between(r, 2*time.Second, unrest)}
+			f.dice = func() *rand.Rand { return w.dice.of("fault of pages " + strconv.Itoa(i)) }
+			plan = append(plan, f)
+		}
 	}
 	if r := w.dice.of("plan of deaths"); chance(r, 3) {
 		f := &fault{kind: one(r, []string{"killed again", "killed before it runs again", "runs ended by an operator"}), at: between(r, 2*time.Second, unrest), lasts: 20 * time.Second}
@@ -216,7 +238,11 @@ func below(what ...func(j *job, id string) string) func(*world, *fault, *rand.Ra
 		id := one(r, ids)
 		var paths []string
 		for _, path := range what {
-			paths = append(paths, path(j, id))
+			at := path(j, id)
+			for _, below := range w.list(at) { // the pages of a ledger
+				paths = append(paths, at+"/"+below)
+			}
+			paths = append(paths, at)
 		}
 		if !w.remove(paths...) {
 			return nil
@@ -381,6 +407,9 @@ var kinds = []kind{
 	{"total changed", 8, false, configured(false, func(w *world, j *job, r *rand.Rand) bool {
 		before := j.total
 		j.total = 1 + r.IntN(12)
+		if w.narrow {
+			j.total *= 1 + r.IntN(4)
+		}
 		return j.total != before
 	})},
 	{"cron changed", 5, false, configured(false, func(w *world, j *job, r *rand.Rand) bool {
@@ -462,6 +491,22 @@ var kinds = []kind{
 		}
 		return "", nil
 	})},
+	{"page of a ledger deleted", 0, true, func(w *world, f *fault, r *rand.Rand) *blow {
+		j, at := w.page(r)
+		if at == "" || !w.remove(at) {
+			return nil
+		}
+		w.erased = append(w.erased, erasure{j.name, time.Now()})
+		return &blow{of: at, hit: hits(1)}
+	}},
+	{"garbage in a page of a ledger", 0, true, func(w *world, f *fault, r *rand.Rand) *blow {
+		j, at := w.page(r)
+		if at == "" || !w.write(at, one(r, []string{"", "{", "null", `{"mark":0}`, `{"mark":1}`})) {
+			return nil
+		}
+		w.erased = append(w.erased, erasure{j.name, time.Now()})
+		return &blow{of: at, hit: hits(1)}
+	}},
 	{"commits denied", 4, true, on(func(w *world, p *process, _ *fault, r *rand.Rand) *blow {
 		before := p.count()
 		p.mu.Lock()
@@ -554,12 +599,16 @@ func killedBefore(w *world, f *fault, r *rand.Rand) *blow {
 		return nil
 	}
 	first, deaths := one(r, running), 1
-	begins := func(op registry.Op) bool {
-		l, err := nodes.Ledger(path.Base(op.Path), op.Value)
-		return err == nil && slices.ContainsFunc(l.Items, func(h history.Holding) bool { return h.Item == first.Item && h.Run.Equal(first.Run) })
+	begins := func(ops []registry.Op) bool {
+		for _, l := range written(ops) {
+			if it, has := l.Get(first.Item); has && it.Run.Equal(first.Run) {
+				return true
+			}
+		}
+		return false
 	}
 	w.fate = func(_ string, ops []registry.Op) memory.Fate {
-		if deaths < 4 && slices.ContainsFunc(ops, begins) {
+		if deaths < 4 && begins(ops) {
 			return memory.Refused
 		}
 		return memory.Deliver
@@ -627,10 +676,9 @@ func (h holding) runs() bool { return !h.Run.IsZero() }
 
 // holdings are those of a job that match.
 func (w *world) holdings(j *job, match func(holding) bool) (all []holding) {
-	for _, id := range w.list(j.layout.Ledgers()) {
-		l, err := nodes.Ledger(id, []byte(w.read(j.layout.Ledger(id))))
-		i := slices.IndexFunc(w.alive(), func(p *process) bool { return p.lives(id) })
-		if err != nil || i < 0 {
+	for _, l := range w.ledgers(j) {
+		i := slices.IndexFunc(w.alive(), func(p *process) bool { return p.lives(l.Instance) })
+		if i < 0 {
 			continue
 		}
 		for _, h := range l.Items {

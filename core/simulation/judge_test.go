@@ -13,7 +13,6 @@ import (
 	"github.com/elasticron/elasticron/core/internal/schedule"
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/history"
-	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -91,12 +90,22 @@ func (w *world) judgeCommit(p *process, ops []registry.Op) {
 			under[op.Path] = true
 		}
 	}
+	w.noteBegun(ops)
+	sets := map[string]bool{}
 	for _, op := range ops {
+		sets[op.Path] = true
+	}
+	for _, op := range ops {
+		if _, page := pageOf(op.Path); page {
+			w.judging.Lock()
+			w.paged++
+			if !sets[path.Dir(op.Path)] {
+				w.violations = append(w.violations, violation{"guard", p.name + " writes " + op.Path + " without its root"})
+			}
+			w.judging.Unlock()
+		}
 		dir, id := path.Split(op.Path)
 		root, ledgers := path.Split(path.Clean(dir))
-		if ledgers == "ledgers" {
-			w.noteBegun(path.Base(root), id, op.Value)
-		}
 		if op.Kind != registry.OpSet || ledgers != "ledgers" || under[root+"lives/"+id] || under[root+"term"] {
 			continue
 		}
@@ -107,22 +116,52 @@ func (w *world) judgeCommit(p *process, ops []registry.Op) {
 }
 
 // noteBegun notes which instances have tried to begin which fires.
-func (w *world) noteBegun(job, id string, value []byte) {
-	l, err := nodes.Ledger(id, value)
-	if err != nil {
-		return
-	}
+func (w *world) noteBegun(ops []registry.Op) {
 	w.judging.Lock()
 	defer w.judging.Unlock()
-	for _, h := range l.Items {
-		if h.Run.IsZero() {
-			continue
-		}
-		k := history.Key{Job: job, Epoch: l.Epoch, Item: h.Item, Due: h.Run.UnixNano()}
-		if !slices.Contains(w.begun[k], id) {
-			w.begun[k] = append(w.begun[k], id)
+	for at, l := range written(ops) {
+		job, id := path.Base(path.Dir(path.Dir(at))), path.Base(at)
+		for n, it := range l.All() {
+			if !it.Running() {
+				continue
+			}
+			k := history.Key{Job: job, Epoch: l.Epoch, Item: n, Due: it.Run.UnixNano()}
+			if !slices.Contains(w.begun[k], id) {
+				w.begun[k] = append(w.begun[k], id)
+			}
 		}
 	}
+}
+
+// written are the ledgers that a commit sets, by path, as far as it sets them: those pages that
+// change.
+func written(ops []registry.Op) map[string]*ledger.Ledger {
+	all := map[string]*ledger.Ledger{}
+	for _, op := range ops {
+		if path.Base(path.Dir(op.Path)) != "ledgers" {
+			continue
+		}
+		r, err := ledger.Open(op.Value)
+		if err != nil {
+			continue
+		}
+		for _, below := range ops {
+			if p, is := pageOf(below.Path); is && path.Dir(below.Path) == op.Path {
+				_ = r.Page(p, below.Value) // else it is deleted
+			}
+		}
+		all[op.Path] = r.Part()
+	}
+	return all
+}
+
+// pageOf returns of which page of a ledger a path is.
+func pageOf(at string) (page int, is bool) {
+	if path.Base(path.Dir(path.Dir(at))) != "ledgers" {
+		return 0, false
+	}
+	page, err := strconv.Atoi(path.Base(at))
+	return page, err == nil
 }
 
 // judgeTries judges that a fire is given up for the deaths of three instances only where three
@@ -447,7 +486,12 @@ func live(lives map[string]bool, r history.Record, job string) {
 // forgot reports whether nobody knew what an item owed at an instant: from the destruction
 // of its record, or a while before, until the leader has it go on.
 func (w *world) forgot(v history.Violation) bool {
-	due := time.Unix(0, v.Key.Due)
+	due, behind := time.Unix(0, v.Key.Due), 10*w.period
+	for _, j := range w.jobs { // all others may run before an item
+		if j.name == v.Key.Job {
+			behind = max(behind, time.Duration(j.most/j.concurrency)*4*w.period)
+		}
+	}
 	return slices.ContainsFunc(w.erased, func(e erasure) bool {
 		warned, lost := w.lost(e, v.Key)
 		on := w.wall(warned.At)
@@ -457,7 +501,7 @@ func (w *world) forgot(v history.Violation) bool {
 		if latest := w.latest(v.Key, warned.At); latest.After(on) {
 			on = latest // by the clock of another owner
 		}
-		return lost && due.After(e.at.Add(-10*w.period)) && !due.After(on)
+		return lost && due.After(e.at.Add(-behind)) && !due.After(on)
 	})
 }
 

@@ -57,6 +57,7 @@ func simulate(t *testing.T, seed uint64, m mask, prepare ...func(w *world) (rest
 		w.live(plan, m)
 		res = result{seed: seed, plan: plan, mask: m, records: w.log.records, text: w.log.text(), turns: w.driver.turns}
 		res.report, res.violations = w.judge()
+		res.paged = w.paged
 	})
 	res.took = time.Since(begun)
 	return res
@@ -153,6 +154,7 @@ type sum struct {
 	judged       map[history.Invariant]int
 	fires, again int
 	violations   int
+	paged, pages int // seeds, and operations
 }
 
 func newSum() *sum {
@@ -165,6 +167,9 @@ func (s *sum) add(r result) {
 	s.turns += r.turns
 	s.took += r.took
 	s.violations += len(r.violations)
+	if s.pages += r.paged; r.paged > 0 {
+		s.paged++
+	}
 	broken := map[string]bool{}
 	for _, v := range r.violations {
 		broken[v.invariant] = true
@@ -216,6 +221,7 @@ func (s *sum) String() string {
 	fmt.Fprintf(&b, "%d seeds, %d turns, %v a seed, %d violations\n", s.seeds, s.turns, s.took/time.Duration(max(1, s.seeds)), s.violations)
 	fmt.Fprintf(&b, "%d item fires, %d runs, %d again, %d cancelled, %d cut, %d rounds heard\n", s.fires, s.records[history.Entered], s.again,
 		s.records[history.Cancelled], s.records[history.Cut], s.records[history.Called])
+	fmt.Fprintf(&b, "%8d seeds had ledgers with pages, which were written %d times\n", s.paged, s.pages)
 	for _, why := range slices.Sorted(maps.Keys(s.skips)) {
 		fmt.Fprintf(&b, "%8d skipped: %s\n", s.skips[why], why)
 	}

@@ -28,6 +28,10 @@ const (
 	unrest  = 40 * time.Second
 	mending = 10 * time.Second
 	quiet   = 75 * time.Second
+	// narrow is the length of a value in some seeds: a few records of their own outgrow half of it.
+	narrow = 2 << 10
+	// fewItems of a fixed delay are all idle now and then.
+	fewItems = 6
 )
 
 // A job is one of the run's jobs, as it is configured now.
@@ -73,6 +77,7 @@ type world struct {
 	quickest, slowest time.Duration // latencies
 
 	fewPlaces bool // a job's items wait for each other
+	narrow    bool // values are so short that ledgers have pages
 	brief     bool // runs take next to no time
 
 	jobs    []*job
@@ -87,6 +92,7 @@ type world struct {
 	offsets *offsets // nil where runs set none
 
 	judging    sync.Mutex
+	paged      int                      // operations on pages of ledgers
 	violations []violation              // that need no checker
 	begun      map[history.Key][]string // who has tried to commit the begin of a fire
 	struck     []string                 // lives that the driver ended
@@ -102,7 +108,11 @@ func newWorld(seed uint64) *world {
 	r := w.dice.of("world")
 	w.timeout = one(r, []time.Duration{2 * time.Second, 3 * time.Second, 6 * time.Second})
 	w.quickest, w.slowest = 50*time.Microsecond, one(r, []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond})
-	w.server = memory.NewServer(memory.Config{SessionTimeout: w.timeout})
+	var limits registry.Limits // the portable ones
+	if chance(w.dice.of("limits"), 3) {
+		w.narrow, limits.MaxValue = true, narrow
+	}
+	w.server = memory.NewServer(memory.Config{SessionTimeout: w.timeout, Limits: limits})
 	w.pauses = new(int)
 	w.outside, w.eye = w.server.Registry(namespace), w.server.Registry(namespace)
 	w.server.Intercept(func(id string, ops []registry.Op) memory.Fate {
@@ -151,6 +161,9 @@ func (w *world) newJob(i int) *job {
 		j.within = one(c, []int{1, 2, 10})
 	}
 	w.period = 2 * time.Second
+	if w.narrow {
+		j.total += w.dice.of("items of job " + strconv.Itoa(i)).IntN(32)
+	}
 	j.concurrency, j.most = 64, j.total
 	if chance(r, 3) {
 		j.concurrency = 1 + r.IntN(4)
@@ -272,6 +285,27 @@ func (w *world) read(at string) string {
 	return string(nodes[0].Value)
 }
 
+// ledgers reads the ledgers of a job that can be read.
+func (w *world) ledgers(j *job) []history.Ledger {
+	hand := w.operator()
+	if hand == nil {
+		return nil
+	}
+	var paths []string
+	for _, id := range w.list(j.layout.Ledgers()) {
+		paths = append(paths, j.layout.Ledger(id))
+	}
+	roots, err := hand.Get(context.Background(), paths...)
+	if err != nil {
+		return nil
+	}
+	read, _, err := nodes.Ledgers(context.Background(), hand.Get, roots...)
+	if err != nil {
+		return nil
+	}
+	return read
+}
+
 // list returns the names below a node, in order.
 func (w *world) list(at string) []string {
 	hand := w.operator()
@@ -324,6 +358,7 @@ type result struct {
 	violations []violation
 	took       time.Duration // of real time
 	turns      int
+	paged      int // operations on pages of ledgers
 }
 
 // live runs the world to its end with some faults of the plan.
@@ -354,6 +389,10 @@ func (w *world) live(plan []*fault, active mask) {
 	w.driver.until(time.Now().Add(quiet/3), nil)
 	for _, j := range w.jobs {
 		w.unbind(j)
+		if w.narrow && j.delayed && j.total > fewItems { // of many some always run
+			j.total = fewItems
+			w.insist(func() bool { return w.configure(j) })
+		}
 	}
 	w.driver.until(time.Now().Add(2*quiet/3), nil)
 	// Short runs from now on, so that there is an instant at which nothing is under way.
@@ -479,11 +518,7 @@ func (w *world) snapshot() {
 				}
 			}
 		}
-		for _, id := range w.list(at.Ledgers()) {
-			if l, err := nodes.Ledger(id, []byte(w.read(at.Ledger(id)))); err == nil {
-				s.Ledgers = append(s.Ledgers, l)
-			}
-		}
+		s.Ledgers = w.ledgers(j)
 		s.Base, _ = nodes.Base([]byte(w.read(j.layout.Base()))) // nil where there is none
 		for _, name := range w.list(at.InForce()) {
 			if id, is := layout.RequestID(name); is {

@@ -56,17 +56,11 @@ func readSnapshot(ctx context.Context, ses registry.Session, j layout.Job) (*his
 	if err != nil {
 		return nil, nil, err
 	}
-	for i, id := range ledgers {
-		node := stand[fixed+i]
-		if !node.Exists() {
-			continue
-		}
-		l, err := nodes.Ledger(id, node.Value)
-		if err != nil {
-			return nil, nil, fmt.Errorf("ledger of %s: %w", id, err)
-		}
-		s.Ledgers = append(s.Ledgers, l)
+	read, broken, err := nodes.Ledgers(ctx, ses.Get, stand[fixed:fixed+len(ledgers)]...)
+	if err = errors.Join(append(broken, err)...); err != nil {
+		return nil, nil, err
 	}
+	s.Ledgers = read
 	for i, n := range numbers {
 		if node := stand[fixed+len(ledgers)+i]; node.Exists() {
 			s.Running[n] = string(node.Value)

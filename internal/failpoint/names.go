@@ -50,6 +50,7 @@ const (
 	BoundIgnored        Mutation = "what is bound to an instance that is away is given to others"
 	LentForGood         Mutation = "what runs again of an item that is bound takes the item along"
 	PictureKept         Mutation = "the end of a run leaves its running node behind"
+	PageLeftOut         Mutation = "a ledger's root is written without a page that has changed"
 	AheadNotHeld        Mutation = "what was begun before it was due runs at once"
 	BarrierOpen         Mutation = "items start before the listener before their round has returned"
 	ClockIgnored        Mutation = "items begin by a clock that is further off the leader's than is allowed"
@@ -60,5 +61,5 @@ const (
 var Mutations = []Mutation{
 	BacklogDropped, SessionEndedEarly, OldRegistrationKept, RunsForgotten, LifeUnchecked, HoldIgnored, BaseEarly,
 	RedoIgnored, RedoMovesCursor, TriesOfOwed, PictureKept, ClaimUnversioned, AskedForgotten, BarrierOpen,
-	BoundIgnored, LentForGood, ClockIgnored, AheadNotHeld,
+	BoundIgnored, LentForGood, ClockIgnored, PageLeftOut, AheadNotHeld,
 }

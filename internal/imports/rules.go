@@ -32,6 +32,7 @@ var Rules = []Rule{
 	{Packages: "internal/failpoint", Never: services()},
 	{Packages: "internal/layout", May: []string{"registry", "internal/field", yamlParser}, Never: services()},
 	{Packages: "internal/layout/ledger"},
+	{Packages: "internal/layout/pages", May: []string{"registry", "internal/layout/ledger"}, Never: services()},
 	{Packages: "core/event"},
 	{Packages: "core/request"},
 	{Packages: "core/internal/schedule", May: []string{"internal/field", cronParser}, Never: services()},
@@ -73,7 +74,7 @@ var Rules = []Rule{
 	{Packages: "internal/imports"},
 	{Packages: "internal/ports"},
 	{Packages: "internal/history"},
-	{Packages: "internal/history/nodes", May: []string{"internal/history", "internal/layout", "internal/layout/ledger"}, Never: services()},
+	{Packages: "internal/history/nodes", May: room("internal/history"), Never: services()},
 	{Packages: "internal/chaos", Anything: true, Never: []string{"cmd/...", "examples/..."}},
 	{Packages: "internal/testbed/...", Anything: true, Never: []string{"core/...", "cmd/...", "examples/..."}},
 	{Packages: "tools/reference", May: []string{"config"}, Never: services()},
@@ -90,7 +91,7 @@ func adapter(client ...string) []string {
 
 // room is what the rooms of the engine share, and what one of them needs besides.
 func room(more ...string) []string {
-	return append([]string{"registry", "internal/layout", "internal/layout/ledger"}, more...)
+	return append([]string{"registry", "internal/layout", "internal/layout/ledger", "internal/layout/pages"}, more...)
 }
 
 // engine is what nothing below the programs may reach.

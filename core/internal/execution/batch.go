@@ -17,6 +17,8 @@ type batch struct {
 	owner   []int // of each operation, the index of its entry; -1 where it has none
 	further []further
 	signal  int // the index of the operation that tells of an end; 0 for none
+	pages   int // the index of the first operation on a page of the ledger: all that follow are such
+	write   *ledger.Write
 	undo    []former
 	seq     int64
 	rounds  ledger.Rounds // how far the items are then
@@ -71,7 +73,7 @@ func (r *Recorder) next() []*entry {
 		r.wake(wait, false)
 		return nil
 	}
-	room := r.cfg.Session.Limits().MaxOps - fixedOps - signalOps
+	room := r.room()
 	if r.waits() {
 		return nil
 	}
@@ -90,10 +92,9 @@ func (r *Recorder) next() []*entry {
 			if more != nil && !further[more] {
 				ops++
 			}
-			if ops > room || (r.atMost > 0 && len(taken) == r.atMost) {
+			if (r.atMost > 0 && len(taken) == r.atMost) || !room.take(e.Item(), ops, e.Step().begins()) {
 				return false
 			}
-			room -= ops
 			if more != nil {
 				further[more] = true
 			}
@@ -179,7 +180,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 		b.entries = append(b.entries, e)
 		b.add(e.Change)
 	}
-	if len(b.entries) == 0 {
+	if len(b.entries) == 0 && !r.led.Mends() {
 		return b, refused, strays
 	}
 	r.led.Seq++
@@ -188,7 +189,6 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 	if failpoint.Mutant(failpoint.LifeUnchecked) {
 		b.ops[0].Path = path.Dir(r.place.Ledger)
 	}
-	b.ops[1] = registry.Set(r.place.Ledger, r.encode(r.led), r.version)
 	tell := ledger.Rounds{Seq: b.seq}
 	if r.listen {
 		tell = r.led.Rounds()
@@ -210,6 +210,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 			b.ops, b.owner = append(b.ops, op), append(b.owner, -1)
 		}
 	}
+	r.put(b)
 	return b, refused, strays
 }
 
@@ -258,6 +259,7 @@ func revertIn(l *ledger.Ledger, b *batch) {
 		l.Set(f.item, f.rec)
 	}
 	l.Seq = b.seq - 1
+	l.Reverted()
 }
 
 // neutral returns operations that move the ledger's version on without b.
@@ -267,12 +269,7 @@ func (r *Recorder) neutral(b *batch) []registry.Op {
 	l := r.led.Clone()
 	revertIn(l, b)
 	l.Seq = b.seq + 1
-	return []registry.Op{b.ops[0], registry.Set(r.place.Ledger, r.encode(l), r.version)}
-}
-
-// encode returns the value of a ledger; last runs that have no room in it are left out.
-func (r *Recorder) encode(l *ledger.Ledger) []byte {
-	return l.EncodeWithin(r.cfg.Session.Limits().MaxValue)
+	return []registry.Op{b.ops[0], registry.Set(r.place.Ledger, l.Standing(r.cfg.Session.Limits().MaxValue), r.version)}
 }
 
 // putBack returns entries to the front of the queue.

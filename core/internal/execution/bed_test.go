@@ -14,6 +14,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -233,6 +234,7 @@ type bed struct {
 	rec    *Recorder
 	place  Place
 	lives  int
+	limits registry.Limits // as the recorder sees them
 }
 
 // onBed runs a test with a recorder that owns the items below total.
@@ -245,13 +247,14 @@ func onBed(t *testing.T, total int, test func(b *bed)) {
 func onBedOf(t *testing.T, total int, wrap func(registry.Session) registry.Session, test func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, total, wrap)
+		b := newBed(t, total, wrap, func(n int) ledger.Item { return ledger.Item{Through: due(0)} })
 		defer b.close()
 		test(b)
 	})
 }
 
-func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Session) *bed {
+// newBed makes a bed with items whose records are as rec says.
+func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Session, rec func(n int) ledger.Item) *bed {
 	b := &bed{T: t, owner: &owner{t: t}, srv: memory.NewServer(memory.Config{}), pool: workqueue.NewPool(4)}
 	b.client = b.srv.Registry("shop")
 	var err error
@@ -259,7 +262,7 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	require.NoError(t, err)
 	b.other, err = b.srv.Registry("shop").Open(t.Context())
 	require.NoError(t, err)
-	for n := range total {
+	for n := range min(total, 1_000) {
 		require.NoError(t, registry.EnsurePath(t.Context(), b.other, fmt.Sprintf("/items/%d", n)))
 	}
 	for _, p := range []string{"/lives", "/ledgers"} {
@@ -267,18 +270,24 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	}
 	led := ledger.New(1, total)
 	for n := range total {
-		led.Set(n, ledger.Item{Through: due(0)})
+		led.Set(n, rec(n))
 	}
 	b.place = Place{ID: "a", Life: lifePath, Ledger: ledgerPath, Rounds: roundsPath}
-	_, err = b.ses.Commit(t.Context(), registry.CreateEphemeral(lifePath, nil), registry.Create(ledgerPath, led.Encode()))
+	w := led.Write(0, ledger.Room{Value: b.ses.Limits().MaxValue, Ops: 1 << 20, Bytes: 1 << 40})
+	led.Written()
+	_, err = b.ses.Commit(t.Context(), registry.CreateEphemeral(lifePath, nil), registry.Create(ledgerPath, w.Root))
 	require.NoError(t, err)
+	for _, p := range w.Pages {
+		b.do(pages.Op(ledgerPath, p))
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-b.ses.Done(); cancel() }()
-	b.rec, err = NewRecorder(Config{
-		Session: wrap(b.ses), Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath, Failover: failoverPath, Misfire: misfirePath,
+	node, session := b.node(ledgerPath), wrap(b.ses)
+	b.limits = session.Limits()
+	b.rec = NewRecorder(Config{
+		Session: session, Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath, Failover: failoverPath, Misfire: misfirePath,
 		Locks: func(value []byte) bool { return string(value) == "java" },
-	}, b.owner, b.place, b.node(ledgerPath))
-	require.NoError(t, err)
+	}, b.owner, b.place, node, led)
 	b.rec.Show(showAfter, false)
 	b.client.ResetRequests()
 	return b
@@ -322,9 +331,17 @@ func (b *bed) node(path string) registry.Node {
 // ledger is what the registry holds.
 func (b *bed) ledger() *ledger.Ledger {
 	b.Helper()
-	l, err := ledger.Decode(b.node(b.place.Ledger).Value)
+	found := b.read()
+	require.NoError(b, found.Err)
+	return found.Ledger
+}
+
+// read reads the ledger past the recorder's client.
+func (b *bed) read() pages.Found {
+	b.Helper()
+	found, err := pages.Read(context.Background(), b.other.Get, nil, b.node(b.place.Ledger))
 	require.NoError(b, err)
-	return l
+	return found[0]
 }
 
 // item is an item's record, without its last run.
@@ -350,28 +367,50 @@ func (b *bed) do(ops ...registry.Op) {
 // rule writes the ledger as the leader does.
 func (b *bed) rule(change func(l *ledger.Ledger)) {
 	b.Helper()
-	node := b.node(b.place.Ledger)
-	l, err := ledger.Decode(node.Value)
-	require.NoError(b, err)
-	change(l)
-	b.do(registry.Set(b.place.Ledger, l.Encode(), node.Version))
+	found := b.read()
+	require.NoError(b, found.Err)
+	change(found.Ledger)
+	b.do(b.write(found.Ledger, found.Node)...)
+}
+
+// write sets a ledger as somebody else does.
+func (b *bed) write(l *ledger.Ledger, node registry.Node) []registry.Op {
+	w := l.Write(int64(node.Version)+1, ledger.Room{Value: b.limits.MaxValue, Ops: 30, Bytes: b.limits.MaxBytes})
+	ops := []registry.Op{registry.Set(node.Path, w.Root, node.Version)}
+	for _, p := range w.Pages {
+		ops = append(ops, pages.Op(node.Path, p))
+	}
+	return ops
 }
 
 // again registers anew, with what the registry says.
 func (b *bed) again(also ...registry.Op) {
 	b.Helper()
 	b.lives++
-	led := b.ledger()
+	led := b.rec.Ledger()
+	if found := b.read(); found.Err == nil {
+		led = found.Ledger
+	}
 	old := b.place
 	b.place = Place{
 		ID: "a", Life: fmt.Sprint(lifePath, b.lives), Ledger: fmt.Sprint(ledgerPath, b.lives), Rounds: fmt.Sprint(roundsPath, b.lives),
 	}
-	ops := slices.Concat(also, []registry.Op{
-		registry.Delete(old.Life, registry.AnyVersion), registry.Delete(old.Ledger, registry.AnyVersion),
-		registry.CreateEphemeral(b.place.Life, nil), registry.Create(b.place.Ledger, led.Encode()),
-	})
-	_, err := b.ses.Commit(context.Background(), ops...)
+	ops := slices.Concat(also, []registry.Op{registry.Delete(old.Life, registry.AnyVersion)})
+	below, err := b.other.Children(context.Background(), old.Ledger)
 	require.NoError(b, err)
+	for _, name := range below {
+		ops = append(ops, registry.Delete(old.Ledger+"/"+name, registry.AnyVersion))
+	}
+	led.Anew()
+	w := led.Write(0, ledger.Room{Value: b.limits.MaxValue, Ops: 30, Bytes: b.limits.MaxBytes})
+	ops = append(ops, registry.Delete(old.Ledger, registry.AnyVersion),
+		registry.CreateEphemeral(b.place.Life, nil), registry.Create(b.place.Ledger, w.Root))
+	for _, p := range w.Pages {
+		ops = append(ops, pages.Op(b.place.Ledger, p))
+	}
+	_, err = b.ses.Commit(context.Background(), ops...)
+	require.NoError(b, err)
+	led.Written()
 	b.rec.Resume(b.place, b.node(b.place.Ledger), led)
 }
 

@@ -37,7 +37,7 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 	for _, e := range strays {
 		r.stray(e)
 	}
-	if len(b.entries) == 0 {
+	if b.write == nil {
 		return
 	}
 	if !r.fits(b) {
@@ -84,13 +84,14 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 }
 
 func (r *Recorder) shows(n registry.Node, seq int64) bool {
-	l, err := ledger.Decode(n.Value)
-	return err == nil && n.Created == r.created && l.Seq == seq
+	l, err := ledger.Open(n.Value)
+	return err == nil && n.Created == r.created && l.Seq() == seq
 }
 
 func (r *Recorder) applied(b *batch, out settle.Outcome) {
 	r.mu.Lock()
 	r.version++
+	r.led.Written()
 	r.atMost, r.alone = 0, 0
 	r.stale = r.stale || out.Uncertain
 	r.rounds = r.rounds || b.signal > 0
@@ -103,7 +104,9 @@ func (r *Recorder) applied(b *batch, out settle.Outcome) {
 		r.note(e)
 	}
 	r.mu.Unlock()
-	r.owner.Applied(changes, out.Revision)
+	if len(changes) > 0 {
+		r.owner.Applied(changes, out.Revision)
+	}
 }
 
 // amend takes what made the commit fail out of it, and has the rest tried again.
@@ -114,6 +117,11 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 		r.end(fmt.Errorf("execution: the life was deleted: %w", failed))
 		return
 	case 1: // the ledger is read first
+		r.putBack(b.entries)
+		return
+	}
+	if page, is := b.page(failed.Index); is {
+		r.lacks(ctx, page, failed)
 		r.putBack(b.entries)
 		return
 	}
@@ -227,7 +235,7 @@ func (r *Recorder) fits(b *batch) bool {
 	for _, op := range b.ops {
 		size += len(op.Path) + len(op.Value)
 	}
-	return len(b.ops[1].Value) <= limits.MaxValue && size <= limits.MaxBytes
+	return b.write.Longest() <= limits.MaxValue && size <= limits.MaxBytes && len(b.ops) <= limits.MaxOps
 }
 
 // split tries half of a batch that is too large. A single change that is waits until
@@ -239,6 +247,11 @@ func (r *Recorder) split(b *batch, err error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.atMost = half
+		return
+	}
+	if len(b.entries) == 0 { // it only mends
+		r.owner.Hindered(err)
+		settle.Pause(r.cfg.Context, again)
 		return
 	}
 	r.mu.Lock()

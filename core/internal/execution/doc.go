@@ -1,7 +1,7 @@
 // Package execution records what happens to an instance's items in its ledger, one
 // commit at a time, and shows what runs.
 //
-//	rec, err := execution.NewRecorder(config, owner, node)
+//	rec := execution.NewRecorder(config, owner, place, node, ledger)
 //	rec.Submit(changes...)          // owner.Applied or owner.Refused follows for each
 //
 // A Change is one step of one item's record. A commit checks the life, sets the ledger at
@@ -10,6 +10,11 @@
 // item's changes are applied in the order in which they were submitted. Each commit
 // raises the ledger's Seq, by which one whose answer was lost is found out (package
 // settle).
+//
+// A ledger may have pages (package ledger): a commit takes so many entries as the pages that they
+// touch fit it. Pages have no version of their own, since the ledger's is set with them. One that
+// somebody deletes or overwrites is written again: from memory, which holds what the registry is to
+// hold.
 //
 // # Pictures
 //

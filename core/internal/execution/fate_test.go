@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -384,6 +385,7 @@ type wrapped struct {
 	index  int
 	err    atomic.Pointer[error]
 	tries  atomic.Int64
+	seen   func(ops []registry.Op) // may be nil
 }
 
 func (w *wrapped) Limits() registry.Limits {
@@ -395,6 +397,9 @@ func (w *wrapped) Limits() registry.Limits {
 
 func (w *wrapped) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
 	w.tries.Add(1)
+	if w.seen != nil {
+		w.seen(ops)
+	}
 	if err := w.err.Load(); err != nil {
 		if errors.Is(*err, registry.ErrInvalid) {
 			return 0, *err
@@ -429,14 +434,15 @@ func TestADeniedCommitIsTriedAgain(t *testing.T) {
 
 // Finding 20: what is too large is split, and ErrInvalid ends nothing.
 func TestWhatIsTooLargeIsSplit(t *testing.T) {
-	l := ledger.New(1, 40)
-	for n := range 40 {
-		l.Set(n, ledger.Item{Through: due(0)})
+	// Records that are so long that not even a page of them fits a value.
+	told := func(n int) ledger.Told {
+		return ledger.Told{}.With(ledger.Note{Due: due(1 + n), Instance: strings.Repeat("x", 600)})
 	}
+	l := ledger.New(1, 40)
 	rest := ledger.New(1, 40)
 	for n := range 40 {
-		l.Set(n, ledger.Item{Through: due(1 + n), Run: due(1 + n)})
-		rest.Set(n, ledger.Item{Through: due(1 + n)})
+		l.Set(n, ledger.Item{Through: due(1 + n), Run: due(1 + n), Told: told(n)})
+		rest.Set(n, ledger.Item{Through: due(1 + n), Told: told(n)})
 	}
 	for name, limits := range map[string]registry.Limits{
 		"bytes": {MaxOps: 40, MaxBytes: len(l.Encode()) + 200, MaxValue: len(l.Encode()) + 20},
@@ -445,6 +451,13 @@ func TestWhatIsTooLargeIsSplit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &wrapped{limits: limits}
 			onBedOf(t, 40, func(s registry.Session) registry.Session { w.Session = s; return w }, func(b *bed) {
+				b.rule(func(l *ledger.Ledger) {
+					for n := range 40 {
+						l.Set(n, ledger.Item{Through: due(0), Told: told(n)})
+					}
+				})
+				b.rec.Refresh(false)
+				synctest.Wait()
 				for n := range 40 {
 					b.submit(begin, due(1+n), n)
 				}
@@ -475,7 +488,7 @@ func TestWhatIsTooLargeIsSplit(t *testing.T) {
 					}
 				}
 				for n := range 40 {
-					require.Equal(t, ledger.Item{Through: due(1 + n)}, b.item(n))
+					require.Equal(t, ledger.Item{Through: due(1 + n), Told: told(n)}, b.item(n))
 				}
 			})
 		})

@@ -3,6 +3,7 @@ package execution
 import (
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -45,7 +47,10 @@ func (p *play) answered(s *step) {
 // listen takes what the owner was told into the books.
 func (p *play) listen() {
 	is := p.take()
-	require.Empty(p, is.gone)
+	for _, err := range is.gone { // what the leader wrote was damaged before its owner had read it
+		require.ErrorIs(p, err, pages.ErrLacks)
+		defer p.register()
+	}
 	for _, a := range is.applied {
 		for _, s := range a.steps {
 			p.answered(s)
@@ -69,7 +74,7 @@ func (p *play) listen() {
 // step does one thing.
 func (p *play) step() {
 	n := p.random.IntN(p.total)
-	switch p.random.IntN(12) {
+	switch p.random.IntN(14) {
 	case 0, 1, 2, 3: // a fire of some items
 		p.fire++
 		for n := range p.total {
@@ -97,6 +102,8 @@ func (p *play) step() {
 		if p.chance(30) {
 			p.register()
 		}
+	case 12, 13:
+		p.damage()
 	case 11: // an instance of ElasticJob comes or goes
 		p.rec.Show([]time.Duration{-1, 20 * time.Millisecond, time.Second}[p.random.IntN(3)], p.chance(40))
 	}
@@ -106,9 +113,12 @@ func (p *play) step() {
 }
 
 func (p *play) lead(n int) {
-	node := p.node(p.place.Ledger)
-	l, err := ledger.Decode(node.Value)
-	require.NoError(p, err)
+	found := p.read()
+	if found.Err != nil { // somebody damaged it, and its owner has not mended it yet
+		p.rec.Refresh(false)
+		return
+	}
+	l := found.Ledger
 	it, owned := l.Get(n)
 	switch {
 	case !owned:
@@ -119,7 +129,7 @@ func (p *play) lead(n int) {
 	default:
 		l.Delete(n)
 	}
-	p.do(registry.Set(p.place.Ledger, l.Encode(), node.Version))
+	p.do(p.write(l, found.Node)...)
 }
 
 // operate deletes a running node, or makes a foreign one.
@@ -129,6 +139,20 @@ func (p *play) operate(n int) {
 		op = registry.Delete(runningPath(n), registry.AnyVersion)
 	}
 	p.do(op)
+}
+
+// damage deletes a page of the ledger, or overwrites it, or makes one.
+func (p *play) damage() {
+	at := ledger.Path(p.place.Ledger, p.random.IntN(p.total))
+	switch stands := p.node(at).Exists(); {
+	case !stands && (p.limits.MaxValue > 2_000 || p.chance(90)):
+	case !stands:
+		p.do(registry.Create(at, []byte("garbage")))
+	case p.chance(50):
+		p.do(registry.Delete(at, registry.AnyVersion))
+	default:
+		p.do(registry.Set(at, []byte("garbage"), registry.AnyVersion))
+	}
 }
 
 // register ends the registration, at whatever point, and makes the next one.
@@ -185,30 +209,53 @@ func TestWhateverHappensEveryChangeIsAnsweredOnce(t *testing.T) {
 	begins := 0
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			onBed(t, 5, func(b *bed) {
-				p := &play{
-					bed: b, random: rand.New(rand.NewPCG(seed, 9)), total: 5, asked: map[int][]*step{}, running: map[int]time.Time{},
-					fences: map[int]registry.Revision{},
-				}
-				p.network()
-				for k := range 150 {
-					p.step()
-					if p.chance(50) {
-						p.pass(time.Duration(p.random.IntN(120)) * time.Millisecond)
-					}
-					if p.chance(10) { // time for what is late
-						p.pass(4 * time.Second)
-					}
-					synctest.Wait()
-					p.listen()
-					if k%50 == 49 {
-						p.rest()
-						p.network()
-					}
-				}
-				begins += p.begins
-			})
+			onBed(t, 5, func(b *bed) { begins += b.play(seed, 5) })
 		})
 	}
 	require.Greater(t, begins, 1000, "chance has played too little")
+}
+
+// The same with a ledger that has pages most of the time, to which somebody does damage.
+func TestWhateverHappensToPagesEveryChangeIsAnsweredOnce(t *testing.T) {
+	begins, paged := 0, 0
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := &wrapped{limits: registry.Limits{MaxOps: 40, MaxBytes: 64 << 10, MaxValue: 1_200}}
+			w.seen = func(ops []registry.Op) {
+				for _, op := range ops {
+					if path.Dir(path.Dir(op.Path)) == "/ledgers" {
+						paged++
+					}
+				}
+			}
+			onBedOf(t, 14, func(s registry.Session) registry.Session { w.Session = s; return w }, func(b *bed) { begins += b.play(seed, 14) })
+		})
+	}
+	require.Greater(t, begins, 1000, "chance has played too little")
+	require.Greater(t, paged, 1000, "chance has played too little")
+}
+
+// play lets chance play, and returns how many begins there were.
+func (b *bed) play(seed uint64, total int) int {
+	p := &play{
+		bed: b, random: rand.New(rand.NewPCG(seed, 9)), total: total, asked: map[int][]*step{}, running: map[int]time.Time{},
+		fences: map[int]registry.Revision{},
+	}
+	p.network()
+	for k := range 150 {
+		p.step()
+		if p.chance(50) {
+			p.pass(time.Duration(p.random.IntN(120)) * time.Millisecond)
+		}
+		if p.chance(10) { // time for what is late
+			p.pass(4 * time.Second)
+		}
+		synctest.Wait()
+		p.listen()
+		if k%50 == 49 {
+			p.rest()
+			p.network()
+		}
+	}
+	return p.begins
 }

@@ -173,16 +173,12 @@ type entry struct {
 	unknown int64     // Seq of a commit with it whose outcome was unknown when the registration ended
 }
 
-// NewRecorder returns a recorder of the ledger that node holds.
-func NewRecorder(c Config, o Owner, p Place, node registry.Node) (*Recorder, error) {
-	led, err := ledger.Decode(node.Value)
-	if err != nil {
-		return nil, err
-	}
+// NewRecorder returns a recorder of a ledger that was read, with its node; it keeps a copy.
+func NewRecorder(c Config, o Owner, p Place, node registry.Node, led *ledger.Ledger) *Recorder {
 	r := &Recorder{cfg: c, owner: o, show: pictures{runs: map[int]run{}, after: never}}
 	r.task = c.Pool.Task(r.work)
-	r.begin(p, node, led)
-	return r, nil
+	r.begin(p, node, led.Clone())
+	return r
 }
 
 func (r *Recorder) begin(p Place, node registry.Node, led *ledger.Ledger) {
@@ -302,7 +298,7 @@ func (r *Recorder) work() {
 		}
 		batch := r.next()
 		switch {
-		case len(batch) > 0:
+		case len(batch) > 0, r.mends():
 			r.commit(ctx, batch)
 		case !r.showDue(ctx):
 			return

@@ -2,11 +2,18 @@ package execution
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
+	"github.com/elasticron/elasticron/registry"
 )
+
+// torn is the pause until a ledger is read again that changed while it was read.
+const torn = 50 * time.Millisecond
 
 // adopt takes over a ledger that somebody else wrote. It reports false when nothing may be
 // committed any more.
@@ -24,7 +31,7 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	}
 	node := nodes[0]
 	r.mu.Lock()
-	created, version := r.created, r.version
+	created, version, known := r.created, r.version, r.led
 	r.mu.Unlock()
 	switch {
 	case node.Created != created:
@@ -33,16 +40,41 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	case node.Version < version:
 		r.end(fmt.Errorf("execution: %s: %w", path, errBack))
 		return false
-	case node.Version == version:
+	case node.Version == version && len(known.Pages()) == 0:
 		return true
+	case node.Version == version:
+		known = nil // so that each page is looked at
 	}
-	led, err := ledger.Decode(node.Value)
+	get := func(ctx context.Context, paths ...string) ([]registry.Node, error) {
+		return settle.Get(ctx, r.cfg.Session, r.owner.Hindered, paths...)
+	}
+	found, err := pages.Read(ctx, get, map[string]*ledger.Ledger{path: known}, node)
 	if err != nil {
-		r.end(fmt.Errorf("execution: %s: %w: %w", path, errForeign, err))
 		return false
 	}
+	is := found[0]
+	switch {
+	case errors.Is(is.Err, ledger.ErrTorn):
+		r.mu.Lock()
+		r.stale = true
+		r.mu.Unlock()
+		return settle.Pause(ctx, torn) && r.adopt(ctx)
+	case is.Node.Version == version && is.Lacking != nil:
+		r.mu.Lock()
+		for p, stands := range is.Lacking {
+			r.led.Lacks(p, stands)
+		}
+		r.mu.Unlock()
+		return true
+	case is.Err != nil:
+		r.end(fmt.Errorf("execution: %s: %w: %w", path, errForeign, is.Err))
+		return false
+	case is.Node.Version == version:
+		return true
+	}
+	led := is.Ledger
 	r.mu.Lock()
-	r.led, r.version = led, node.Version
+	r.led, r.version = led, is.Node.Version
 	if r.listen {
 		r.told = led.Rounds() // the leader knows what it has written
 	}

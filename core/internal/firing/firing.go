@@ -108,26 +108,22 @@ type Firing struct {
 	lastErr  error
 }
 
-// New starts firing what the ledger in node holds.
-func New(c Config, id string, p execution.Place, node registry.Node) (*Firing, error) {
+// New starts firing what a ledger holds that was read, with its node.
+func New(c Config, id string, p execution.Place, node registry.Node, led *ledger.Ledger) *Firing {
 	f := &Firing{
 		cfg: c, wall: timer.NewWall(c.Now), id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*Fire{}, runs: map[int]*run{}, asked: map[int64]*asked{}, armed: map[int]items.Action{},
 		barrier: barrier.New(),
 		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit(), Spread: spread(c.Job.Name())}),
 	}
 	f.timer = c.Clock.Timer(f.tick)
-	rec, err := execution.NewRecorder(execution.Config{
+	f.rec = execution.NewRecorder(execution.Config{
 		Session: c.Session, Context: c.Life, Pool: c.Records, Now: c.Now, Running: c.Job.Running, Failover: c.Job.Failover, Misfire: c.Job.Misfire, Locks: locks,
-	}, f, p, node)
-	if err != nil {
-		return nil, err
-	}
-	f.rec = rec
+	}, f, p, node, led)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.own(rec.Ledger())
+	f.own(led)
 	f.arm()
-	return f, nil
+	return f
 }
 
 // locks reports whether a running node with a value is no picture: no Go member made it.

@@ -13,6 +13,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -155,7 +156,9 @@ func (l *Leader) derive(ctx context.Context, s *snapshot) (*sharding.Plan, error
 	if err != nil {
 		return nil, fmt.Errorf("core: notices: %w", err)
 	}
-	l.add(s, ids, nodes)
+	if err := l.add(ctx, s, ids, nodes); err != nil {
+		return nil, err
+	}
 	return sharding.Derive(s.View), nil
 }
 
@@ -218,7 +221,9 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Static: f.Static, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
 		Base: l.readBase(s.base), Asked: layout.UnmarshalCounter(nodes[3].Value),
 	}
-	l.add(&s, ids, nodes[fixed:])
+	if err := l.add(ctx, &s, ids, nodes[fixed:]); err != nil {
+		return s, err
+	}
 	seen := s
 	l.mu.Lock()
 	l.seen = &seen
@@ -239,17 +244,29 @@ func (l *Leader) paths(ids []string) []string {
 	return paths
 }
 
-// add takes what was read of ids into the snapshot.
-func (l *Leader) add(s *snapshot, ids []string, nodes []registry.Node) {
+// add takes what was read of ids into the snapshot, and reads the pages of their ledgers.
+func (l *Leader) add(ctx context.Context, s *snapshot, ids []string, nodes []registry.Node) error {
 	eligible := l.cfg.Facts().Eligible
+	roots := make([]registry.Node, len(ids))
+	for i := range ids {
+		roots[i] = nodes[each*i]
+	}
+	ledgers, err := pages.Read(ctx, l.cfg.Session.Get, nil, roots...)
+	if err != nil {
+		return fmt.Errorf("core: ledgers: %w", err)
+	}
 	for i, id := range ids {
+		if errors.Is(ledgers[i].Err, ledger.ErrTorn) {
+			return fmt.Errorf("core: ledgers: %w: %w", errStale, ledgers[i].Err)
+		}
 		of := nodes[each*i:]
-		if m, known := l.member(id, of[0], of[1], of[2], of[3]); known {
+		if m, known := l.member(id, ledgers[i], of[1], of[2], of[3]); known {
 			m.Eligible = m.State == sharding.Alive && eligible(id)
 			s.Members = append(s.Members, m)
 		}
 		s.notified[id] = of[2].Exists()
 	}
+	return nil
 }
 
 func (l *Leader) readBase(n registry.Node) *layout.Base {
@@ -265,8 +282,8 @@ func (l *Leader) readBase(n registry.Node) *layout.Base {
 }
 
 // member is what the nodes of one id say; false when there is nothing of it.
-func (l *Leader) member(id string, led, life, notice, instance registry.Node) (sharding.Member, bool) {
-	m := sharding.Member{ID: id, Version: led.Version}
+func (l *Leader) member(id string, led pages.Found, life, notice, instance registry.Node) (sharding.Member, bool) {
+	m := sharding.Member{ID: id, Version: led.Node.Version}
 	if life.Exists() && !life.Ephemeral {
 		l.foreign(life.Path, "lives", nil)
 	}
@@ -278,12 +295,9 @@ func (l *Leader) member(id string, led, life, notice, instance registry.Node) (s
 	default:
 		m.State = sharding.Dead
 	}
-	if led.Exists() && (!life.Ephemeral || led.Created == life.Created) {
-		decoded, err := ledger.Decode(led.Value)
-		if err != nil {
-			l.foreign(led.Path, "ledgers", err)
-		} else {
-			m.Ledger = decoded
+	if led.Node.Exists() && (!life.Ephemeral || led.Node.Created == life.Created) {
+		if m.Ledger = led.Ledger; led.Err != nil {
+			l.foreign(led.Node.Path, "ledgers", led.Err)
 		}
 	}
 	return m, m.State != sharding.Dead || m.Ledger != nil
@@ -406,7 +420,7 @@ func (l *Leader) await(p *sharding.Plan) {
 	for _, id := range p.Ending {
 		want[target{l.cfg.Job.Rounds(id), registry.Self}] = true
 	}
-	for _, id := range p.Held {
+	for _, id := range slices.Concat(p.Held, p.Nudge) { // whoever is told mends its ledger, or registers anew
 		want[target{l.cfg.Job.Ledger(id), registry.Self}] = true
 	}
 	byPath := func(a, b target) int { return strings.Compare(a.path, b.path) }

@@ -12,6 +12,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -243,8 +244,14 @@ func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]regist
 		if s.notified[w.ID] { // else it is dead, or will register anew
 			ops = append(ops, l.notice(w.ID, still))
 		}
+		for _, p := range w.Pages {
+			ops = append(ops, pages.Op(l.cfg.Job.Ledger(w.ID), p))
+		}
 	}
 	for _, w := range step.Drop {
+		for _, p := range w.Pages {
+			ops = append(ops, pages.Op(l.cfg.Job.Ledger(w.ID), p))
+		}
 		ops = append(ops, registry.Delete(l.cfg.Job.Ledger(w.ID), w.Version))
 	}
 	for _, mv := range step.Moves {

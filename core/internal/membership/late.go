@@ -9,7 +9,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/barrier"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/settle"
-	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 )
 
 // lateWait bounds the requests that find out for whom items have waited.
@@ -72,8 +72,12 @@ func (m *Member) missing(ctx context.Context, r firing.LateRound) (ids []string)
 	if err != nil {
 		return nil
 	}
-	for i, n := range nodes {
-		if led, err := ledger.Decode(n.Value); n.Exists() && err == nil && led.Rounds().Started.Before(r.Due) {
+	found, err := pages.Read(ctx, m.cfg.Session.Get, nil, nodes...)
+	if err != nil {
+		return nil
+	}
+	for i, of := range found {
+		if of.Ledger != nil && of.Ledger.Rounds().Started.Before(r.Due) {
 			ids = append(ids, lives[i])
 		}
 	}

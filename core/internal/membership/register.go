@@ -16,6 +16,7 @@ import (
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -30,26 +31,28 @@ func (m *Member) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	led, old, err := m.inherit(ctx)
+	old, err := m.inherit(ctx)
 	if err != nil {
 		return err
 	}
-	ops := slices.Concat(old, m.serverOps())
-	marker := len(ops)
 	value, err := layout.MarshalInstance(id)
 	if err != nil {
 		return settings.Named(m.name(), err)
 	}
-	ops = append(ops, registry.CreateEphemeral(m.cfg.Job.Life(id.String()), m.life()))
+	begin := append(m.serverOps(), registry.CreateEphemeral(m.cfg.Job.Life(id.String()), m.life()))
 	m.mu.Lock()
 	leaves := m.shutDown
 	m.mu.Unlock()
 	if !leaves { // else it registers only to end what runs, and is given nothing
-		ops = append(ops, registry.CreateEphemeral(m.cfg.Job.Instance(id.String()), value))
+		begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Instance(id.String()), value))
 	}
-	ops = append(ops,
-		registry.CreateEphemeral(m.cfg.Job.Notice(id.String()), nil),
-		registry.Create(m.cfg.Job.Ledger(id.String()), led.Encode()))
+	begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Notice(id.String()), nil))
+	ops, fits := m.succeed(id.String(), old, begin)
+	if !fits {
+		m.cfg.Session.GiveUp(fmt.Errorf("core: register: %w: %w", errTooLarge, registry.ErrSessionLost))
+		return nil
+	}
+	marker := slices.IndexFunc(ops, func(op registry.Op) bool { return op.Path == m.cfg.Job.Life(id.String()) })
 	failpoint.Hit(failpoint.BeforeRegister)
 	_, err = settle.Commit{
 		Store: m.cfg.Session, Ops: ops, Marker: marker, Shows: func(n registry.Node) bool { return n.Owned },
@@ -80,6 +83,58 @@ func (m *Member) register(ctx context.Context) error {
 		m.warn("the registration was removed from outside; the instance has registered again as "+id.String(), cause)
 	}
 	return nil
+}
+
+// errTooLarge: what runs, and what its ledger says, cannot change over to another registration in one
+// commit. At the end of the session others take it over piece by piece.
+var errTooLarge = errors.New("the ledger does not fit the commit of another registration")
+
+// An heirloom is what a former registration of the session leaves to the next one.
+type heirloom struct {
+	led *ledger.Ledger
+	// root is the node of the old ledger, and remove what deletes it with its pages. It is whole
+	// where it was read.
+	root   registry.Node
+	remove []registry.Op
+	whole  bool
+	// rest is what removes everything else of it.
+	rest []registry.Op
+}
+
+// succeed returns the commit that takes a former registration's place. Where that is too large, and
+// nothing runs, the old ledger is left to the leader, as that of an instance which is gone.
+func (m *Member) succeed(id string, old heirloom, begin []registry.Op) (ops []registry.Op, fits bool) {
+	path := m.cfg.Job.Ledger(id)
+	ops = slices.Concat(old.remove, old.rest, begin)
+	if ops, fits = m.create(path, old.led, ops); fits || old.led.Running() > 0 || !old.whole {
+		return ops, fits
+	}
+	ops = slices.Concat([]registry.Op{registry.Check(old.root.Path, old.root.Version)}, old.rest, begin)
+	empty := ledger.New(old.led.Epoch, old.led.Total)
+	empty.Seq = old.led.Seq
+	return m.create(path, empty, ops)
+}
+
+// create returns operations and those that make a ledger with its pages, and whether that fits a commit.
+func (m *Member) create(path string, led *ledger.Ledger, ops []registry.Op) ([]registry.Op, bool) {
+	limits := m.cfg.Session.Limits()
+	left := limits.MaxBytes - len(path)
+	for _, op := range ops {
+		left -= len(op.Path) + len(op.Value)
+	}
+	led.Anew()
+	w := led.Write(0, ledger.Room{Value: limits.MaxValue, Ops: limits.MaxOps - len(ops) - 1, Bytes: left})
+	ops = append(ops, registry.Create(path, w.Root))
+	for _, p := range w.Pages {
+		ops = append(ops, pages.Op(path, p))
+		left -= len(p.Node(path))
+	}
+	return ops, led.Len() == 0 || len(ops) <= limits.MaxOps && w.Longest() <= limits.MaxValue && w.Bytes() <= left
+}
+
+// get reads until it has the answer.
+func (m *Member) get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	return settle.Get(ctx, m.cfg.Session, m.hindered, paths...)
 }
 
 // identify returns the id of this registration: the same over all attempts, since an
@@ -130,54 +185,79 @@ func (m *Member) serverOps() []registry.Op {
 	return []registry.Op{registry.Check(path, registry.AnyVersion)}
 }
 
-// inherit returns the ledger that a registration starts with, and what removes the one
-// before it: all of its nodes, the leader's and the term included.
-func (m *Member) inherit(ctx context.Context) (*ledger.Ledger, []registry.Op, error) {
+// inherit returns what a registration starts with, and what removes the one before it: all of its
+// nodes, the leader's and the term included.
+func (m *Member) inherit(ctx context.Context) (h heirloom, err error) {
 	m.mu.Lock()
 	old := m.former
 	m.mu.Unlock()
 	if old == nil {
-		return ledger.New(0, 0), nil, nil
+		return heirloom{led: ledger.New(0, 0)}, nil
 	}
 	job := m.cfg.Job
 	nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered,
 		job.Ledger(old.id), job.Life(old.id), job.Notice(old.id), job.Instance(old.id), job.Rounds(old.id), job.Leader(), job.Term())
 	if err != nil {
-		return nil, nil, err
+		return h, err
 	}
-	led := old.ledger
-	if n := nodes[0]; n.Exists() && (old.created == 0 || n.Created == old.created) {
-		if now, err := ledger.Decode(n.Value); err == nil {
-			led = now // the leader, or a commit in flight, may have written it since
+	h.led = old.ledger
+	if nodes[0].Exists() {
+		if err := m.inheritLedger(ctx, &h, old, nodes[0]); err != nil {
+			return h, err
 		}
 	}
-	led = led.Clone()
-	var ops []registry.Op
+	h.led = h.led.Clone()
 	if !nodes[0].Exists() {
-		guard, err := m.disown(ctx, led, nodes[len(nodes)-1])
-		if err != nil {
-			return nil, nil, err
+		if h.rest, err = m.disown(ctx, h.led, nodes[len(nodes)-1]); err != nil {
+			return h, err
 		}
-		ops = append(ops, guard...)
 	}
-	for n, rec := range led.All() {
+	for n, rec := range h.led.All() {
 		if rec.Running() {
 			rec.Leaving = true // the leader decides anew
-			led.Set(n, rec)
+			h.led.Set(n, rec)
 		}
 	}
-	for i, n := range nodes {
-		if n.Exists() && (i == 0 || n.Owned) {
-			ops = append(ops, registry.Delete(n.Path, n.Version))
+	for _, n := range nodes[1:] {
+		if n.Exists() && n.Owned {
+			h.rest = append(h.rest, registry.Delete(n.Path, n.Version))
 		}
 	}
 	if failpoint.Mutant(failpoint.OldRegistrationKept) {
-		ops = nil
+		h.remove, h.rest = nil, nil
 	}
 	if failpoint.Mutant(failpoint.RunsForgotten) {
-		led = ledger.New(led.Epoch, led.Total)
+		h.led = ledger.New(h.led.Epoch, h.led.Total)
 	}
-	return led, ops, nil
+	return h, nil
+}
+
+// inheritLedger reads the old ledger that stands, and what is below it.
+func (m *Member) inheritLedger(ctx context.Context, h *heirloom, old *former, node registry.Node) error {
+	found, err := pages.Read(ctx, m.get, nil, node)
+	if err != nil {
+		return err
+	}
+	is := found[0]
+	if errors.Is(is.Err, ledger.ErrTorn) || !is.Node.Exists() {
+		return fmt.Errorf("core: register: the ledger before: %w", ledger.ErrTorn)
+	}
+	if is.Err == nil && (old.created == 0 || is.Node.Created == old.created) {
+		h.led = is.Ledger // the leader, or a commit in flight, may have written it since
+		h.whole = true
+	}
+	h.root = is.Node
+	if is.Err != nil || len(is.Ledger.Pages()) > 0 {
+		below, err := m.cfg.Session.Children(ctx, node.Path)
+		if err != nil {
+			return fmt.Errorf("core: register: the ledger before: %w", err)
+		}
+		for _, name := range below {
+			h.remove = append(h.remove, registry.Delete(node.Path+"/"+name, registry.AnyVersion))
+		}
+	}
+	h.remove = append(h.remove, registry.Delete(is.Node.Path, is.Node.Version))
+	return nil
 }
 
 // disown takes the items out of a ledger that others have been given since: when the old
@@ -193,16 +273,22 @@ func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.N
 	for i, id := range ids {
 		paths[i] = m.cfg.Job.Ledger(id)
 	}
-	nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, paths...)
+	nodes, err := m.get(ctx, paths...)
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range nodes {
-		other, err := ledger.Decode(n.Value)
-		if !n.Exists() || err != nil || other.Epoch != led.Epoch {
+	found, err := pages.Read(ctx, m.get, nil, nodes...)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range found {
+		if errors.Is(other.Err, ledger.ErrTorn) {
+			return nil, other.Err
+		}
+		if other.Ledger == nil || other.Ledger.Epoch != led.Epoch {
 			continue
 		}
-		for item := range other.All() {
+		for item := range other.Ledger.All() {
 			led.Delete(item)
 		}
 	}
@@ -224,18 +310,24 @@ func (m *Member) open(ctx context.Context) error {
 	place := execution.Place{
 		ID: id, Life: m.cfg.Job.Life(id), Ledger: m.cfg.Job.Ledger(id), Rounds: m.cfg.Job.Rounds(id),
 	}
-	led, err := ledger.Decode(nodes[0].Value)
-	if !nodes[0].Exists() || err != nil {
-		m.gone(fmt.Errorf("core: the new ledger is not there: %w", errors.Join(err, registry.ErrNotFound)))
-		return nil
+	found, err := pages.Read(ctx, m.cfg.Session.Get, nil, nodes[0])
+	if err != nil {
+		return fmt.Errorf("core: open: %w", err)
 	}
-	if f != nil {
-		f.Resume(id, place, nodes[0], led)
-	} else if f, err = firing.New(m.firingConfig(), id, place, nodes[0]); err != nil {
-		return err
+	node, led := found[0].Node, found[0].Ledger
+	switch {
+	case errors.Is(found[0].Err, ledger.ErrTorn):
+		return found[0].Err
+	case led == nil:
+		m.gone(fmt.Errorf("core: the new ledger is not there: %w", errors.Join(found[0].Err, registry.ErrNotFound)))
+		return nil
+	case f != nil:
+		f.Resume(id, place, node, led)
+	default:
+		f = firing.New(m.firingConfig(), id, place, node, led)
 	}
 	m.mu.Lock()
-	m.firing, m.former = f, &former{id: id, created: nodes[0].Created}
+	m.firing, m.former = f, &former{id: id, created: node.Created}
 	m.stage = stageFiring
 	asked := len(m.asks) > 0 || led.Asked() > 0
 	paused, every := m.paused, m.set.Reconcile

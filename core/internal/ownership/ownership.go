@@ -10,6 +10,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -79,22 +80,12 @@ func (o *Ownership) Commit(ctx context.Context, c Change, hindered func(error)) 
 func (o *Ownership) look(ctx context.Context, hindered func(error)) error {
 	for {
 		if id := o.Registration(); id != "" {
-			stood, err := settle.Get(ctx, o.Store, hindered, o.Job.Life(id), o.Job.Notice(id))
+			stands, is, err := o.read(ctx, id, hindered)
 			if err != nil {
 				return err
 			}
-			// Read second: what the leader does to it from now on sets the notice again.
-			led, err := settle.Get(ctx, o.Store, hindered, o.Job.Ledger(id))
-			if err != nil {
-				return err
-			}
-			if stood[0].Exists() && stood[1].Exists() && led[0].Exists() {
-				o.guard = []registry.Op{
-					registry.Check(o.Job.Life(id), registry.AnyVersion),
-					registry.Check(o.Job.Ledger(id), registry.AnyVersion),
-					registry.Check(o.Job.Notice(id), stood[1].Version),
-				}
-				return o.holds(led[0].Value)
+			if stands {
+				return o.holds(is)
 			}
 		}
 		// The instance registers anew, or its session has ended, which ends ctx.
@@ -104,11 +95,37 @@ func (o *Ownership) look(ctx context.Context, hindered func(error)) error {
 	}
 }
 
-// holds reports as an error that a ledger does not hold the run.
-func (o *Ownership) holds(value []byte) error {
-	l, err := ledger.Decode(value)
+// read reads what a registration says of the item, and makes the guard. It reports false where that does
+// not stand, or not yet.
+func (o *Ownership) read(ctx context.Context, id string, hindered func(error)) (stands bool, is pages.Found, err error) {
+	get := func(ctx context.Context, paths ...string) ([]registry.Node, error) {
+		return settle.Get(ctx, o.Store, hindered, paths...)
+	}
+	stood, err := get(ctx, o.Job.Life(id), o.Job.Notice(id))
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotOwner, err)
+		return false, is, err
+	}
+	// Read second: what the leader does to it from now on sets the notice again.
+	led, err := get(ctx, o.Job.Ledger(id))
+	if err != nil || !stood[0].Exists() || !stood[1].Exists() || !led[0].Exists() {
+		return false, is, err
+	}
+	if is, err = pages.Item(ctx, get, o.Item, led[0]); err != nil {
+		return false, is, err
+	}
+	o.guard = []registry.Op{
+		registry.Check(o.Job.Life(id), registry.AnyVersion),
+		registry.Check(o.Job.Ledger(id), registry.AnyVersion),
+		registry.Check(o.Job.Notice(id), stood[1].Version),
+	}
+	return is.Node.Exists() && !errors.Is(is.Err, ledger.ErrTorn), is, nil
+}
+
+// holds reports as an error that a ledger does not hold the run.
+func (o *Ownership) holds(is pages.Found) error {
+	l := is.Ledger
+	if l == nil {
+		return fmt.Errorf("%w: %w", ErrNotOwner, is.Err)
 	}
 	rec, owned := l.Get(o.Item)
 	if !owned || l.Epoch != o.Epoch || (o.Recorded && !rec.Run.Equal(o.Due)) {

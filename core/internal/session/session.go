@@ -36,6 +36,8 @@ type Session struct {
 	registry.Session
 	// Context ends with the session; its cause is why.
 	Context context.Context
+	// Given is sent once why the session is to end, though it is not lost.
+	Given chan error
 	// Control and Records run tasks that make requests; Calls those that wait for the program's
 	// own functions, any number of them.
 	Control, Records, Calls *workqueue.Pool
@@ -73,7 +75,7 @@ func Open(ctx context.Context, reg registry.Registry, warn func(problem string, 
 		return nil, errors.Join(fmt.Errorf("core: session: %w", err), ses.Close(ctx))
 	}
 	s := &Session{
-		Session: ses, watcher: w, warn: warn, routes: map[target]*route{},
+		Session: ses, watcher: w, warn: warn, Given: make(chan error, 1), routes: map[target]*route{},
 		Control: workqueue.NewPool(controlTasks), Records: workqueue.NewPool(recordTasks), Calls: workqueue.NewPool(callTasks),
 	}
 	s.Context, s.cancel = context.WithCancelCause(context.Background())
@@ -192,6 +194,14 @@ func (s *Session) Unfollow(path string, scope registry.Scope) {
 	delete(s.routes, target{path, scope})
 	s.mu.Unlock()
 	s.watcher.Remove(path, scope)
+}
+
+// GiveUp asks for the end of the session, for a reason.
+func (s *Session) GiveUp(why error) {
+	select {
+	case s.Given <- why:
+	default: // it ends already
+	}
 }
 
 // Cancel ends Context with a cause. What is under way fails soon.

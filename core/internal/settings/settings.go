@@ -62,14 +62,8 @@ const (
 	MaxMisfireCap = 1_000
 )
 
-const (
-	// MaxItems bounds what a leader computes with.
-	MaxItems = 100_000
-	// MaxDelayedItems keeps the records of one instance within a value of the registry
-	// (256 KiB) when each item has one of its own, as with a fixed delay: an item that
-	// runs takes about 100 bytes.
-	MaxDelayedItems = 2_000
-)
+// MaxItems bounds what a leader computes with.
+const MaxItems = 100_000
 
 // Settings are a configuration, checked and ready for use.
 type Settings struct {
@@ -113,7 +107,7 @@ func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Setti
 	s.Ahead, errs[7] = ParseBeginAhead(c)
 	s.Misfire, errs[5] = ParseMisfire(c)
 	s.Schedule, errs[0] = ParseSchedule(c.Cron, s.Zone, s.Gap, s.Overlap)
-	errs[1] = checkTotal(c.ShardingTotalCount, s.Schedule)
+	errs[1] = checkTotal(c.ShardingTotalCount)
 	s.Strategy, errs[2] = findStrategy(c.JobShardingStrategyType, own)
 	s.ItemParams, errs[3] = layout.ParseItemParams(c.ShardingItemParameters)
 	if c.Failover && !c.MonitorExecution {
@@ -277,19 +271,14 @@ func isZone(err error) bool {
 	return errors.As(err, &e) && e.Field == "timeZone"
 }
 
-// checkTotal checks the sharding total count; s may be nil.
-func checkTotal(total int, s *schedule.Schedule) error {
+// checkTotal checks the sharding total count.
+func checkTotal(total int) error {
 	const key = "shardingTotalCount"
 	switch {
 	case total <= 0:
 		return field.Errorf(key, "the sharding total count is %d; give at least 1", total)
 	case total > MaxItems:
 		return field.Errorf(key, "the sharding total count is %d; at most %d are possible", total, MaxItems)
-	case s == nil:
-		return nil
-	}
-	if _, fixed := s.Delay(); fixed && total > MaxDelayedItems {
-		return field.Errorf(key, "the sharding total count is %d; with a fixed delay at most %d are possible", total, MaxDelayedItems)
 	}
 	return nil
 }

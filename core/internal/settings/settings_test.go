@@ -114,10 +114,8 @@ func TestParseRefuses(t *testing.T) {
 		"Cron: is empty; write for example":                                       func(c *layout.Config) { c.Cron = "" },
 		"Cron: seconds: 60 is not in 0-59":                                        func(c *layout.Config) { c.Cron = "60 * * * * ?" },
 		"Shards: the sharding total count is 100001; at most 100000 are possible": func(c *layout.Config) { c.ShardingTotalCount = 100_001 },
-		// Finding A 10.
-		"Shards: the sharding total count is 2001; with a fixed delay at most 2000 are possible": func(c *layout.Config) { c.Cron, c.ShardingTotalCount = "@delay 5s", 2001 },
-		`Strategy: "SINGLE_SHARDING_BALANCE" depends on the clock`:                               func(c *layout.Config) { c.JobShardingStrategyType = "SINGLE_SHARDING_BALANCE" },
-		`Strategy: the strategy "NIL" that WithStrategy gives is nil`:                            func(c *layout.Config) { c.JobShardingStrategyType = "NIL" },
+		`Strategy: "SINGLE_SHARDING_BALANCE" depends on the clock`:                func(c *layout.Config) { c.JobShardingStrategyType = "SINGLE_SHARDING_BALANCE" },
+		`Strategy: the strategy "NIL" that WithStrategy gives is nil`:             func(c *layout.Config) { c.JobShardingStrategyType = "NIL" },
 	} {
 		c := good()
 		change(&c)
@@ -126,7 +124,7 @@ func TestParseRefuses(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 	}
 	c := good()
-	c.Cron, c.ShardingTotalCount = "@delay 5s", 2000
+	c.Cron, c.ShardingTotalCount = "@delay 5s", MaxItems // finding A 10: each item has a record of its own
 	_, err := Parse("hello", c, nil)
 	require.NoError(t, err)
 }

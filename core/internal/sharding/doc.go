@@ -13,6 +13,9 @@
 // owner's ledger keeps it until an instance of its name is there. Only what is to run
 // again is lent to another instance meanwhile.
 //
+// Steps write of a ledger its root and the pages of the items that move. Where a root has
+// become too long, a step of its own moves items into pages first.
+//
 // A change of the sharding total count starts an epoch, since items of two totals
 // overlap in data. First every living ledger is held: its owner begins nothing more.
 // When all are, no fire after the latest recorded one can begin, and the base of the

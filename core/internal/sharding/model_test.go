@@ -162,6 +162,8 @@ func (w *world) put(eligible bool, name string, l *ledger.Ledger) {
 	w.born++
 	id := fmt.Sprintf("10.0.0.%d@-@%s-%d", w.born%7, name, w.born)
 	w.members[id] = &instance{Member: Member{ID: id, Eligible: eligible, Ledger: l}}
+	l.Anew()
+	store(&w.members[id].Member)
 }
 
 // die ends a life. One whose ledger is missing registers anew first: else its records
@@ -353,4 +355,5 @@ func (w *world) accountItem(m *instance, n int) {
 func (w *world) set(m *instance, n int, rec ledger.Item) {
 	m.Ledger.Set(n, rec)
 	m.Version++
+	store(&m.Member)
 }

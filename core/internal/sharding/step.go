@@ -29,6 +29,8 @@ type Write struct {
 	Version registry.Version
 	// Value is the ledger's; nil when it is dropped.
 	Value []byte
+	// Pages are those of its pages that change.
+	Pages []ledger.Page
 	// Cut are notes that the ledger has no room for. Whoever commits it tells them.
 	Cut []Cut
 }
@@ -41,7 +43,7 @@ type Cut struct {
 
 // Room is what one step may take.
 type Room struct {
-	// Ops and Bytes bound the commit; Ops has room for one move and two ledgers.
+	// Ops and Bytes bound the commit; Ops has room for one move and two ledgers, with a page of each.
 	Ops, Bytes int
 	// MaxValue bounds the value of a ledger.
 	MaxValue int
@@ -81,7 +83,9 @@ func (p *Plan) Steps(r Room) iter.Seq[Step] {
 		}
 		w.rest()
 		if p.last {
-			w.need(1, 256)
+			w.need(1, baseBytes)
+			w.ops++
+			w.bytes += baseBytes
 			w.base = p.Base
 		}
 		w.flush()

@@ -16,6 +16,8 @@ const (
 	// itemBytes is what an item may add that shares a record, as often as a bit map is
 	// longer than the numbers.
 	itemBytes = 25
+	// baseBytes is what the base takes.
+	baseBytes = 256
 )
 
 // A writer applies a plan piece by piece to working copies.
@@ -23,7 +25,8 @@ type writer struct {
 	plan    *Plan
 	room    Room
 	yield   func(Step) bool
-	over    bool                      // no further step is wanted
+	over    bool // no further step is wanted
+	dropped map[string]bool
 	now     map[string]*ledger.Ledger // copies, of those that were written
 	copied  map[string]bool
 	version map[string]registry.Version
@@ -32,9 +35,10 @@ type writer struct {
 	length  map[string]int      // of the values as they stand, as far as they are known
 
 	// Of the step that is being made:
-	size   map[string]int // at most, of the ledgers that it writes
-	groups map[group]bool // records that it gives to a ledger
-	lasts  map[string]int // what last runs add to a ledger
+	size   map[string]int // at most, of the roots that it writes
+	pages  map[part]int   // at most, of their pages that it writes
+	groups map[group]bool // records that it gives to a part of a ledger
+	lasts  map[part]int   // what last runs add to one
 	base   *layout.Base
 	moves  []Move
 	drop   []Write
@@ -42,16 +46,28 @@ type writer struct {
 	bytes  int
 }
 
+// A part is a page of a ledger, or what stands in no page.
+type part struct {
+	id   string
+	page int
+}
+
+// root is the page that is none.
+const root = ledger.Root
+
 type group struct {
-	id  string
+	part
 	rec ledger.Item
 }
 
 func newWriter(p *Plan, r Room, yield func(Step) bool) *writer {
 	w := &writer{
-		plan: p, room: r, yield: yield, now: map[string]*ledger.Ledger{}, copied: map[string]bool{},
+		plan: p, room: r, yield: yield, dropped: map[string]bool{}, now: map[string]*ledger.Ledger{}, copied: map[string]bool{},
 		version: map[string]registry.Version{}, omitted: map[string]bool{}, notes: map[ledger.Told]int{},
-		length: map[string]int{}, size: map[string]int{}, groups: map[group]bool{}, lasts: map[string]int{},
+		length: map[string]int{}, size: map[string]int{}, pages: map[part]int{}, groups: map[group]bool{}, lasts: map[part]int{},
+	}
+	for _, id := range p.Drop {
+		w.dropped[id] = true
 	}
 	for id, m := range p.before {
 		if m.Ledger != nil {
@@ -82,44 +98,104 @@ func (w *writer) flags() {
 		if len(flagged) == 0 && l.Held == want.Held && l.Until.Equal(want.Until) {
 			continue
 		}
-		w.touch(id)
-		l = w.now[id]
-		l.Held, l.Until = want.Held, want.Until
-		for _, n := range slices.Sorted(maps.Keys(flagged)) {
-			w.grow(id, flagged[n])
-			l.Set(n, flagged[n])
+		w.amend(id, want, slices.Sorted(maps.Keys(flagged)))
+	}
+}
+
+// amend has a ledger say of itself, and of some of its items, what is wanted; one that is not wanted
+// goes. The pages in which they stand may be those of several steps.
+func (w *writer) amend(id string, want *ledger.Ledger, items []int) {
+	l := w.now[id]
+	own := l.Held != want.Held || !l.Until.Equal(want.Until)
+	if own || slices.ContainsFunc(items, func(n int) bool { return w.part(id, n).page == root }) {
+		w.touch(id) // items may stand in pages from here on
+	}
+	if own {
+		w.now[id].Held, w.now[id].Until = want.Held, want.Until
+	}
+	pages := map[int][]int{}
+	for _, n := range items {
+		pages[w.part(id, n).page] = append(pages[w.part(id, n).page], n)
+	}
+	w.apply(id, want, pages[root])
+	delete(pages, root)
+	for _, page := range slices.Sorted(maps.Keys(pages)) {
+		more := 0
+		for _, n := range pages[page] {
+			if rec, is := want.Get(n); is {
+				more += itemBytes + w.recordSize(rec)
+			}
+		}
+		claims := w.claims(nil, id, pages[page][0])
+		if ops, bytes := w.cost(claims); w.full(ops, bytes+more) || (w.room.Single && anew(claims) && !w.spare(id)) {
+			w.flush()
+			claims = w.claims(nil, id, pages[page][0])
+		}
+		w.admit(claims)
+		w.apply(id, want, pages[page])
+	}
+}
+
+// apply makes the records of items what is wanted.
+func (w *writer) apply(id string, want *ledger.Ledger, items []int) {
+	l := w.now[id]
+	for _, n := range items {
+		if rec, is := want.Get(n); is {
+			w.grow(id, n, rec)
+			l.Set(n, rec)
+		} else {
+			l.Delete(n)
 		}
 	}
+}
+
+// part is where an item stands in a ledger, or would.
+func (w *writer) part(id string, n int) part {
+	if page, is := w.now[id].Page(n); is {
+		return part{id, page}
+	}
+	return part{id, root}
 }
 
 // grow takes into account that a ledger is given an item with a record. A group of items that is
 // there may change from a short bit map to a longer one, once.
-func (w *writer) grow(id string, rec ledger.Item) {
-	more := itemBytes + w.lastBytes(id, rec.Last)
+func (w *writer) grow(id string, n int, rec ledger.Item) {
+	at, l := w.part(id, n), w.now[id]
+	more := itemBytes + w.lastBytes(at, n, rec.Last)
 	rec.Last = ledger.Last{}
-	if g := (group{id, rec}); !w.groups[g] {
+	if g := (group{at, rec}); !w.groups[g] {
 		w.groups[g] = true
-		if sharing := w.now[id].Sharing(rec); sharing > 0 {
-			more += min(w.now[id].Total/6, itemBytes*sharing)
+		if sharing := l.Sharing(n, rec); sharing > 0 {
+			more += min(l.Span(n)/6, itemBytes*sharing)
 		} else {
-			more += recordBytes + redoBytes(rec.Redo) + askedBytes(rec) + boundBytes(rec) + w.noteBytes(rec.Told)
+			more += w.recordSize(rec)
 		}
 	}
-	w.size[id] += more
+	if at.page == root {
+		w.size[id] += more
+	} else {
+		w.pages[at] += more
+	}
 	w.bytes += more
 }
 
+// recordSize is what a record of its own adds at most.
+func (w *writer) recordSize(rec ledger.Item) int {
+	return recordBytes + redoBytes(rec.Redo) + askedBytes(rec) + boundBytes(rec) + w.noteBytes(rec.Told)
+}
+
 // lastBytes is what an item's last run may add: all of them take so much at most.
-func (w *writer) lastBytes(id string, last ledger.Last) int {
-	if last == (ledger.Last{}) || w.lasts[id] >= ledger.MaxLast {
+func (w *writer) lastBytes(at part, n int, last ledger.Last) int {
+	if last == (ledger.Last{}) || w.lasts[at] >= ledger.MaxLast {
 		return 0
 	}
+	l := w.now[at.id]
 	more := itemBytes
-	if g := (group{id, ledger.Item{Last: last}}); !w.groups[g] {
+	if g := (group{at, ledger.Item{Last: last}}); !w.groups[g] {
 		w.groups[g] = true
-		more += recordBytes + min(w.now[id].Total/6, itemBytes*w.now[id].Len())
+		more += recordBytes + min(l.Span(n)/6, itemBytes*l.Len())
 	}
-	w.lasts[id] += more
+	w.lasts[at] += more
 	return more
 }
 
@@ -167,6 +243,7 @@ func (w *writer) touch(id string) {
 	if w.dirty(id) {
 		return
 	}
+	w.relieve(id)
 	size := w.valueBytes(id)
 	w.need(w.room.LedgerOps, size+w.room.LedgerBytes)
 	if w.room.Single && !w.spare(id) {
@@ -175,14 +252,31 @@ func (w *writer) touch(id string) {
 	w.mark(id, size)
 }
 
-// valueBytes is the length of the value of a ledger that the step does not write yet.
+// valueBytes is the length of the value of a ledger that the step does not write yet, without pages.
 func (w *writer) valueBytes(id string) int {
 	size, known := w.length[id]
 	if !known {
-		size = len(w.now[id].Encode())
+		size = len(w.now[id].Standing(w.room.MaxValue))
 		w.length[id] = size
 	}
 	return size
+}
+
+// relieve has items of a ledger stand in pages that the step does not write yet and that takes more
+// than half of a value: in steps of their own, with as many pages as fit one.
+func (w *writer) relieve(id string) {
+	if w.ends(id) {
+		return
+	}
+	for w.valueBytes(id) > w.room.MaxValue/2 && w.now[id].Heavy(w.room.MaxValue) && w.now[id].InRoot() > 0 {
+		w.flush()
+		had := len(w.now[id].Pages())
+		w.mark(id, w.valueBytes(id))
+		w.flush()
+		if len(w.now[id].Pages()) == had {
+			return // each item takes too much
+		}
+	}
 }
 
 // mark makes the ledger part of the step.
@@ -193,6 +287,53 @@ func (w *writer) mark(id string, size int) {
 	w.size[id] = size
 	w.ops += w.room.LedgerOps
 	w.bytes += size + w.room.LedgerBytes
+}
+
+// A claim is a part of a ledger that the step does not write yet, with the length of its value.
+type claim struct {
+	part
+	size int
+}
+
+// claims adds what a change of an item of a ledger needs.
+func (w *writer) claims(claims []claim, id string, n int) []claim {
+	if !w.dirty(id) {
+		claims = append(claims, claim{part{id, root}, w.valueBytes(id)})
+	}
+	if at := w.part(id, n); at.page != root {
+		if _, has := w.pages[at]; !has {
+			size, _ := w.now[id].Size(at.page)
+			claims = append(claims, claim{at, size})
+		}
+	}
+	return claims
+}
+
+// cost is what claims take.
+func (w *writer) cost(claims []claim) (ops, bytes int) {
+	for _, c := range claims {
+		if c.page == root {
+			ops += w.room.LedgerOps
+			bytes += c.size + w.room.LedgerBytes
+		} else {
+			ops++
+			bytes += c.size + w.room.LedgerBytes/2
+		}
+	}
+	return ops, bytes
+}
+
+// admit makes what is claimed part of the step.
+func (w *writer) admit(claims []claim) {
+	for _, c := range claims {
+		if c.page == root {
+			w.mark(c.id, c.size)
+			continue
+		}
+		w.pages[c.part] = c.size
+		w.ops++
+		w.bytes += c.size + w.room.LedgerBytes/2
+	}
 }
 
 // spare reports whether a single step has a place for another ledger: the dead write
@@ -207,59 +348,104 @@ func (w *writer) spare(id string) bool {
 	return w.plan.before[id].State == Dead || living < 2
 }
 
-// touches returns the ledgers that the move changes and the step does not yet, with the
-// sizes of their values.
-func (w *writer) touches(m Move) map[string]int {
-	sizes := map[string]int{}
-	for _, id := range []string{m.To, m.From} {
+// touches returns what of ledgers the move changes and the step does not write yet.
+func (w *writer) touches(m Move) (claims []claim) {
+	for i, id := range []string{m.To, m.From} {
 		l, known := w.now[id]
-		if !known || w.dirty(id) {
+		if !known || i > 0 && id == m.To {
 			continue
 		}
 		if _, holds := l.Get(m.Item); id == m.To || holds {
-			sizes[id] = w.valueBytes(id)
+			claims = w.claims(claims, id, m.Item)
 		}
 	}
-	return sizes
+	return claims
+}
+
+// relieved is touches, once the ledgers among them take no more than they should.
+func (w *writer) relieved(m Move) []claim {
+	for _, c := range w.touches(m) {
+		if c.page == root {
+			w.relieve(c.id)
+		}
+	}
+	return w.touches(m)
+}
+
+// anew reports whether claims are of ledgers that the step does not write yet.
+func anew(claims []claim) bool {
+	return slices.ContainsFunc(claims, func(c claim) bool { return c.page == root })
 }
 
 // move takes an item from one ledger to another, both in one step.
 func (w *writer) move(m Move) {
 	want := w.plan.after[m.To]
 	rec, _ := want.Get(m.Item)
-	sizes := w.touches(m)
-	ops, bytes := w.room.MoveOps(m.Item), w.room.MoveBytes+recordBytes+itemBytes+redoBytes(rec.Redo)+boundBytes(rec)+w.noteBytes(rec.Told)+want.Total/6
+	if w.ends(m.To) {
+		w.leave(m.To) // what it held has ended and is accounted for
+	}
+	claims := w.relieved(m)
+	more := w.recordSize(rec) + itemBytes + w.now[m.To].Span(m.Item)/6
 	if rec.Last != (ledger.Last{}) {
-		bytes += min(ledger.MaxLast, recordBytes+itemBytes+want.Total/6)
+		more += min(ledger.MaxLast, recordBytes+itemBytes+w.now[m.To].Span(m.Item)/6)
 	}
-	for _, size := range sizes {
-		ops += w.room.LedgerOps
-		bytes += size + w.room.LedgerBytes
-	}
-	if w.full(ops, bytes) || (w.room.Single && len(w.size) > 0 && len(sizes) > 0) { // another pair
+	ops, bytes := w.cost(claims)
+	ops, bytes = ops+w.room.MoveOps(m.Item), bytes+w.room.MoveBytes+more
+	if w.full(ops, bytes) || (w.room.Single && len(w.size) > 0 && anew(claims)) || w.overflows(w.part(m.To, m.Item), more) { // another pair
 		w.flush()
-		sizes = w.touches(m)
+		claims = w.relieved(m)
 	}
-	for id, size := range sizes {
-		w.mark(id, size)
-	}
+	w.admit(claims)
 	w.ops += w.room.MoveOps(m.Item)
 	w.bytes += w.room.MoveBytes + itemBytes // from is cut into more ranges
-	if to := w.now[m.To]; to.Epoch != want.Epoch || to.Total != want.Total {
-		w.now[m.To] = fresh(want, to.Seq) // what it held has ended and is accounted for
+	if w.ends(m.To) {
+		w.now[m.To] = fresh(want, w.now[m.To])
 	}
 	if from, known := w.now[m.From]; known && w.dirty(m.From) && m.From != m.To {
 		from.Delete(m.Item)
 	}
-	w.grow(m.To, rec)
+	w.grow(m.To, m.Item, rec)
 	w.now[m.To].Set(m.Item, rec)
 	w.moves = append(w.moves, m)
 }
 
-// fresh returns a ledger without items that is otherwise as wanted.
-func fresh(want *ledger.Ledger, seq int64) *ledger.Ledger {
+// overflows reports whether so much more in a part that the step writes may not fit a value: by how long
+// it may be, and if so, by how long it is.
+func (w *writer) overflows(at part, more int) bool {
+	size, written := w.pages[at]
+	if at.page == root {
+		size, written = w.size[at.id]
+	}
+	return written && size+more > w.room.MaxValue && w.now[at.id].Bare(at.page)+more > w.room.MaxValue
+}
+
+// leave takes the items out of a ledger that has pages, so that it can be replaced or dropped: each page
+// that goes takes an operation.
+func (w *writer) leave(id string) {
+	l := w.now[id]
+	if len(l.Pages()) == 0 {
+		return
+	}
+	none := ledger.New(l.Epoch, l.Total)
+	none.Held, none.Until = l.Held, l.Until
+	var items []int
+	for n := range l.All() {
+		items = append(items, n)
+	}
+	w.amend(id, none, items)
+}
+
+// ends reports whether a ledger is to be replaced as a whole, or dropped.
+func (w *writer) ends(id string) bool {
+	l, want := w.now[id], w.plan.after[id]
+	return want == nil || l.Epoch != want.Epoch || l.Total != want.Total || w.dropped[id]
+}
+
+// fresh returns a ledger without items that is otherwise as wanted, and replaces another one.
+func fresh(want, before *ledger.Ledger) *ledger.Ledger {
 	l := ledger.New(want.Epoch, want.Total)
-	l.Held, l.Until, l.Seq = want.Held, want.Until, seq
+	l.Held, l.Until = want.Held, want.Until
+	l.Follows(before)
 	return l
 }
 
@@ -267,26 +453,51 @@ func fresh(want *ledger.Ledger, seq int64) *ledger.Ledger {
 // gave them. It drops the dead.
 func (w *writer) rest() {
 	for _, id := range w.plan.changed() {
-		if slices.Contains(w.plan.Drop, id) {
+		if w.dropped[id] {
 			continue
 		}
 		want := w.wanted(id)
 		if w.over || w.now[id].Equal(want) {
 			continue
 		}
-		w.touch(id)
-		want.Seq = w.now[id].Seq
-		w.now[id] = want
+		if w.ends(id) {
+			w.leave(id)
+			w.touch(id)
+			w.now[id] = fresh(want, w.now[id])
+		}
+		w.amend(id, want, differing(w.now[id], want))
 	}
 	for _, id := range w.plan.Drop {
+		w.leave(id)
 		if !w.dirty(id) {
 			w.need(1, w.room.LedgerBytes)
 			w.ops++
 			w.bytes += w.room.LedgerBytes
 		}
 		delete(w.size, id)
-		w.drop = append(w.drop, Write{ID: id, Version: w.version[id]})
+		x := Write{ID: id, Version: w.version[id]}
+		if l := w.now[id]; len(l.Pages()) > 0 {
+			x.Pages = l.Write(0, ledger.Room{Value: w.room.MaxValue}).Pages
+		}
+		w.drop = append(w.drop, x)
 	}
+}
+
+// differing are the items whose records differ between two ledgers, in order.
+func differing(is, want *ledger.Ledger) []int {
+	var items []int
+	for n, rec := range is.All() {
+		if other, has := want.Get(n); !has || !other.Same(rec) {
+			items = append(items, n)
+		}
+	}
+	for n := range want.All() {
+		if _, has := is.Get(n); !has {
+			items = append(items, n)
+		}
+	}
+	slices.Sort(items)
+	return items
 }
 
 // wanted is what the ledger should be, without the notes that a step before had no room for.
@@ -327,52 +538,89 @@ func (w *writer) flush() {
 	}
 	s := Step{Base: w.base, Moves: w.moves, Ledgers: w.writes(), Drop: w.drop}
 	clear(w.size)
+	clear(w.pages)
 	clear(w.groups)
 	clear(w.lasts)
 	w.base, w.moves, w.drop, w.ops, w.bytes = nil, nil, nil, 0, 0
 	w.over = w.over || !w.yield(s)
 }
 
-// writes encodes the ledgers of the step. What is too large with its notes is written
+// writes encodes what the step writes of ledgers. What is too large with its notes is written
 // without them.
 func (w *writer) writes() []Write {
-	writes := make([]Write, 0, len(w.size))
-	bytes := w.bytes
+	all := make([]writing, 0, len(w.size))
+	bytes, spare := w.bytes, w.room.Ops-w.ops
 	for _, id := range slices.Sorted(maps.Keys(w.size)) {
-		x := Write{ID: id, Version: w.version[id], Value: w.now[id].EncodeWithin(w.room.MaxValue)}
-		for large := len(x.Value) > w.room.MaxValue; large && w.omit(&x); {
-			large = len(x.Value) > w.room.MaxValue
+		x := writing{Write: Write{ID: id, Version: w.version[id]}}
+		size := w.size[id]
+		for at, more := range w.pages {
+			if at.id == id {
+				x.room.Ops++
+				size += more
+			}
 		}
-		bytes += len(x.Value) - w.size[id]
-		writes = append(writes, x)
-		w.version[id]++
-	}
-	for i := range writes {
-		for bytes > w.room.Bytes {
-			was := len(writes[i].Value)
-			if !w.omit(&writes[i]) {
+		claimed := x.room.Ops
+		x.room = ledger.Room{Value: w.room.MaxValue, Ops: claimed + spare, Bytes: size + max(0, w.room.Bytes-w.bytes)}
+		w.encode(&x)
+		for x.of.Longest() > w.room.MaxValue {
+			if !w.omit(&x, true) {
 				break
 			}
-			bytes += len(writes[i].Value) - was
 		}
-		w.length[writes[i].ID] = len(writes[i].Value)
+		added := len(x.Pages) - claimed
+		spare -= added
+		bytes += x.of.Bytes() - size + max(0, added)*w.room.LedgerBytes/2
+		all = append(all, x)
+	}
+	writes := make([]Write, len(all))
+	for i := range all {
+		x := &all[i]
+		for bytes > w.room.Bytes {
+			was := x.of.Bytes()
+			if !w.omit(x, false) {
+				break
+			}
+			bytes += x.of.Bytes() - was
+		}
+		w.now[x.ID].Written()
+		w.length[x.ID] = len(x.Value)
+		w.version[x.ID]++
+		writes[i] = x.Write
 	}
 	return writes
 }
 
+// A writing is a ledger that is being encoded.
+type writing struct {
+	Write
+	room ledger.Room
+	of   *ledger.Write
+}
+
+func (w *writer) encode(x *writing) {
+	x.of = w.now[x.ID].Write(int64(w.version[x.ID])+1, x.room)
+	x.Value, x.Pages = x.of.Root, x.of.Pages
+}
+
 // omit leaves the notes out of a ledger that is written, and when there are none the fires
-// that were to run again: they are cut. It reports false when there is nothing to leave out.
-func (w *writer) omit(x *Write) bool {
+// that were to run again: they are cut. It is about values that are too long, or about all that are
+// written. It reports false when there is nothing to leave out.
+func (w *writer) omit(x *writing, long bool) bool {
 	l := w.now[x.ID]
+	written := map[int]bool{root: !long || len(x.Value) > w.room.MaxValue}
+	for _, p := range x.Pages {
+		written[p.Number] = !long || len(p.Value) > w.room.MaxValue
+	}
+	among := func(n int) bool { return written[w.part(x.ID, n).page] }
 	without := map[int]ledger.Item{}
 	for n, rec := range l.All() {
-		if rec.Told != (ledger.Told{}) {
+		if rec.Told != (ledger.Told{}) && among(n) {
 			without[n] = rec
 		}
 	}
 	if len(without) == 0 {
 		for n, rec := range l.All() {
-			if rec.Redo.Owed() {
+			if rec.Redo.Owed() && among(n) {
 				without[n] = cut(rec, event.CutRoom)
 			}
 		}
@@ -386,6 +634,6 @@ func (w *writer) omit(x *Write) bool {
 		l.Set(n, rec)
 	}
 	w.omitted[x.ID] = w.omitted[x.ID] || len(without) > 0
-	x.Value = l.EncodeWithin(w.room.MaxValue)
+	w.encode(x)
 	return len(without) > 0
 }

@@ -1,8 +1,8 @@
 // Package nodes reads what stands in a registry into the form of a history, for those who
 // watch a run: the simulation and chaos.
 //
-//	l, err := nodes.Ledger(id, node.Value)
-//	snapshot.Ledgers = append(snapshot.Ledgers, l)
+//	ledgers, broken, err := nodes.Ledgers(ctx, session.Get, roots...)
+//	snapshot.Ledgers = append(snapshot.Ledgers, ledgers...)
 //
 // # Guarantees
 //

@@ -1,22 +1,41 @@
 package nodes
 
 import (
+	"context"
+	"fmt"
+	"path"
+
 	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
+	"github.com/elasticron/elasticron/registry"
 )
 
-// Ledger reads the ledger of an instance.
-func Ledger(id string, value []byte) (history.Ledger, error) {
-	read, err := ledger.Decode(value)
+// Ledgers reads the ledgers of instances, as far as they can be read, with the error of each other.
+func Ledgers(ctx context.Context, get pages.Get, roots ...registry.Node) (ledgers []history.Ledger, broken []error, err error) {
+	found, err := pages.Read(ctx, get, nil, roots...)
 	if err != nil {
-		return history.Ledger{}, err
+		return nil, nil, err
 	}
+	for _, f := range found {
+		switch id := path.Base(f.Node.Path); {
+		case f.Err != nil:
+			broken = append(broken, fmt.Errorf("ledger of %s: %w", id, f.Err))
+		case f.Ledger != nil:
+			ledgers = append(ledgers, Ledger(id, f.Ledger))
+		}
+	}
+	return ledgers, broken, nil
+}
+
+// Ledger takes over the ledger of an instance.
+func Ledger(id string, read *ledger.Ledger) history.Ledger {
 	l := history.Ledger{Instance: id, Epoch: read.Epoch, Total: read.Total, Held: read.Held}
 	for n, it := range read.All() {
 		l.Items = append(l.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Redo: it.Redo.Due, Leaving: it.Leaving, Bound: it.Bound})
 	}
-	return l, nil
+	return l
 }
 
 // Schedule reads the schedule in force, with those before it.

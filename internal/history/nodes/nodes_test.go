@@ -11,6 +11,7 @@ import (
 	"github.com/elasticron/elasticron/internal/history/nodes"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,12 +23,16 @@ func TestEachNodeIsReadWhole(t *testing.T) {
 	l.Held = true
 	l.Set(1, ledger.Item{Through: noon, Run: noon.Add(time.Second)})
 	l.Set(4, ledger.Item{Through: noon, Leaving: true, Bound: "web", Redo: ledger.Redo{Due: noon.Add(-time.Second)}})
-	gotLedger, err := nodes.Ledger("i1", l.Encode())
+	roots := []registry.Node{{Path: "/ledgers/i1", Value: l.Encode(), Created: 1}, {Path: "/ledgers/i2"}, {Path: "/ledgers/i3", Value: []byte("no"), Created: 1}}
+	ledgers, broken, err := nodes.Ledgers(t.Context(), nil, roots...)
 	require.NoError(t, err)
+	require.Len(t, broken, 1)
+	require.ErrorContains(t, broken[0], "i3")
 	require.Equal(t, history.Ledger{Instance: "i1", Epoch: 3, Total: 5, Held: true, Items: []history.Holding{
 		{Item: 1, Through: noon, Run: noon.Add(time.Second)},
 		{Item: 4, Through: noon, Leaving: true, Bound: "web", Redo: noon.Add(-time.Second)},
-	}}, gotLedger)
+	}}, ledgers[0])
+	require.Len(t, ledgers, 1)
 
 	base, err := nodes.Base(layout.MarshalBase(layout.Base{Epoch: 2, From: 4, To: 5, Through: noon, Assigned: true}))
 	require.NoError(t, err)
@@ -59,9 +64,7 @@ func TestEachNodeIsReadWhole(t *testing.T) {
 
 func TestWhatIsNoNodeOfOursIsAnError(t *testing.T) {
 	bad := []byte("no")
-	_, err := nodes.Ledger("i1", bad)
-	require.Error(t, err)
-	_, err = nodes.Schedule(bad)
+	_, err := nodes.Schedule(bad)
 	require.Error(t, err)
 	_, err = nodes.Base(bad)
 	require.Error(t, err)

@@ -6,43 +6,53 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// A set holds item numbers.
+// A set holds item numbers. What it takes does not depend on how large they are.
 type set struct {
+	from  int // the place of the first word
 	words []uint64
 	size  int
 }
 
 func (s *set) add(n int) {
 	w := n / 64
-	for len(s.words) <= w {
+	switch {
+	case len(s.words) == 0:
+		s.from, s.words = w, append(s.words, 0)
+	case w < s.from:
+		s.words = append(make([]uint64, s.from-w, s.from-w+len(s.words)), s.words...)
+		s.from = w
+	}
+	for len(s.words) <= w-s.from {
 		s.words = append(s.words, 0)
 	}
-	if bit := uint64(1) << (n % 64); s.words[w]&bit == 0 {
-		s.words[w] |= bit
+	if bit := uint64(1) << (n % 64); s.words[w-s.from]&bit == 0 {
+		s.words[w-s.from] |= bit
 		s.size++
 	}
 }
 
 func (s *set) remove(n int) {
-	w := n / 64
-	if w < len(s.words) && s.words[w]&(1<<(n%64)) != 0 {
+	w := n/64 - s.from
+	if w >= 0 && w < len(s.words) && s.words[w]&(1<<(n%64)) != 0 {
 		s.words[w] &^= 1 << (n % 64)
 		s.size--
 	}
 }
 
 func (s *set) clone() *set {
-	return &set{words: append([]uint64(nil), s.words...), size: s.size}
+	return &set{from: s.from, words: append([]uint64(nil), s.words...), size: s.size}
 }
 
 // first returns the least number from n on, or -1.
 func (s *set) first(n int) int {
-	for w := n / 64; w < len(s.words); w++ {
-		word := s.words[w]
+	n = max(n, 64*s.from)
+	for w := n / 64; w < s.from+len(s.words); w++ {
+		word := s.words[w-s.from]
 		if w == n/64 {
 			word &= ^uint64(0) << (n % 64)
 		}
@@ -53,10 +63,23 @@ func (s *set) first(n int) int {
 	return -1
 }
 
+// last returns the greatest number, or -1.
+func (s *set) last() int {
+	for w, word := range slices.Backward(s.words) {
+		if word != 0 {
+			return (s.from+w)*64 + bits.Len64(word) - 1
+		}
+	}
+	return -1
+}
+
 // gap returns the least number from n on that is not in the set.
 func (s *set) gap(n int) int {
-	for w := n / 64; w < len(s.words); w++ {
-		word := ^s.words[w]
+	if n < 64*s.from {
+		return n
+	}
+	for w := n / 64; w < s.from+len(s.words); w++ {
+		word := ^s.words[w-s.from]
 		if w == n/64 {
 			word &= ^uint64(0) << (n % 64)
 		}
@@ -64,7 +87,7 @@ func (s *set) gap(n int) int {
 			return w*64 + bits.TrailingZeros64(word)
 		}
 	}
-	return max(n, len(s.words)*64)
+	return max(n, (s.from+len(s.words))*64)
 }
 
 // all yields the numbers in ascending order.
@@ -84,7 +107,7 @@ const readable = 64
 // text writes the set as ranges, as a bit map or as gaps, whichever is shortest, and says which.
 func (s *set) text() (form, text string) {
 	from := s.first(0) / 8
-	least := base64.RawStdEncoding.EncodedLen(len(s.words)*8-from) + 8 // of a bit map
+	least := base64.RawStdEncoding.EncodedLen(s.last()/8+1-from) + 8 // of a bit map
 	ranges, whole := s.ranges(least)
 	if whole && len(ranges) <= readable {
 		return "items", ranges
@@ -140,7 +163,7 @@ func (s *set) bitmap(from int) string {
 	var raw []byte
 	for w, word := range s.words {
 		for i := range 8 {
-			if w*8+i >= from {
+			if (s.from+w)*8+i >= from {
 				raw = append(raw, byte(word>>(8*i)&0xff))
 			}
 		}

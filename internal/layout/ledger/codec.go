@@ -20,13 +20,26 @@ const (
 	MaxLast = 8 << 10
 )
 
-// document is the node's JSON, as Decode reads it.
+// document is the node's JSON, as Open reads it.
 type document struct {
-	Epoch  int      `json:"epoch"`
-	Total  *int     `json:"total"`
-	Seq    int64    `json:"seq"`
-	Held   bool     `json:"held"`
-	Until  string   `json:"until"`
+	Epoch int           `json:"epoch"`
+	Total *int          `json:"total"`
+	Seq   int64         `json:"seq"`
+	Held  bool          `json:"held"`
+	Until string        `json:"until"`
+	Per   int           `json:"per"`
+	Pages map[int]int64 `json:"pages"`
+	content
+}
+
+// A leaf is a page's JSON.
+type leaf struct {
+	Mark *int64 `json:"mark"`
+	content
+}
+
+// content is what a root and a page have both.
+type content struct {
 	Names  []string `json:"names"`
 	Groups []group  `json:"groups"`
 	Last   []last   `json:"last"`
@@ -62,38 +75,68 @@ type last struct {
 	Failed bool   `json:"failed"`
 }
 
-// Encode returns the node's value. Equal ledgers give equal bytes.
+// Encode returns the whole ledger in one value, that of the node of a ledger without pages. Equal
+// ledgers give equal bytes.
 func (l *Ledger) Encode() []byte { return l.EncodeWithin(maxValue) }
 
 // EncodeWithin is Encode for values of a size: the oldest of the last runs are left out
 // where there is no room for them. What counts is written whatever it takes.
 func (l *Ledger) EncodeWithin(size int) []byte {
+	if len(l.pages) > 0 {
+		l = l.Clone()
+		for _, p := range l.listed() {
+			l.join(p)
+		}
+	}
+	value, _ := l.encode(nil, size)
+	return value
+}
+
+// encode returns the value of the root, which lists pages with these marks, and its length without
+// last runs.
+func (l *Ledger) encode(marks map[int]int64, size int) (value []byte, bare int) {
 	b := make([]byte, 0, 256)
 	b = append(b, `{"epoch":`...)
 	b = strconv.AppendInt(b, int64(l.Epoch), 10)
 	b = append(b, `,"total":`...)
 	b = strconv.AppendInt(b, int64(l.Total), 10)
-	if l.Seq != 0 {
-		b = append(b, `,"seq":`...)
-		b = strconv.AppendInt(b, l.Seq, 10)
-	}
+	b = appendNumber(b, "seq", l.Seq)
 	b = appendTrue(b, "held", l.Held)
 	b = appendInstant(b, "until", l.Until)
-	names := l.names()
+	if len(l.pages) > 0 {
+		b = appendNumber(b, "per", int64(l.per))
+		b = append(b, `,"pages":{`...)
+		for i, p := range l.listed() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(strconv.AppendInt(append(b, '"'), int64(p), 10), `":`...)
+			b = strconv.AppendInt(b, marks[p], 10)
+		}
+		b = append(b, '}')
+	}
+	return l.root.append(b, MaxLast, size)
+}
+
+// append appends what stands in a part to the opening of its value, and returns the length that it
+// has without last runs too.
+func (x *part) append(b []byte, lasts, size int) (value []byte, bare int) {
+	names := x.names()
 	if len(names) > 0 {
 		b = appendJSON(append(b, `,"names":`...), names)
 	}
-	b = l.appendGroups(b, names)
+	b = x.appendGroups(b, names)
 	const closing = len(`]}`)
-	b = l.appendLast(b, min(len(b)+MaxLast, size-closing))
-	return append(b, '}')
+	bare = len(b) + 1
+	b = x.appendLast(b, min(len(b)+lasts, size-closing))
+	return append(b, '}'), bare
 }
 
 // names are those of the instances to which what is lent belongs, in order. They stand once in
 // the value, since as many records as there are items may be lent.
-func (l *Ledger) names() []string {
+func (x *part) names() []string {
 	var names []string
-	for it := range l.groups {
+	for it := range x.groups {
 		if it.Lent() {
 			names = append(names, it.Bound)
 		}
@@ -102,29 +145,40 @@ func (l *Ledger) names() []string {
 	return slices.Compact(names)
 }
 
-func (l *Ledger) appendGroups(b []byte, names []string) []byte {
-	records := slices.Collect(maps.Keys(l.groups))
-	slices.SortFunc(records, func(a, b Item) int { return l.groups[a].first(0) - l.groups[b].first(0) })
-	for i, it := range records {
+func (x *part) appendGroups(b []byte, names []string) []byte {
+	records := make([]Item, 0, len(x.groups))
+	order := make([][2]int, 0, len(x.groups)) // the first item of each, and its place
+	for it, s := range x.groups {
+		order = append(order, [2]int{s.first(0), len(records)})
+		records = append(records, it)
+	}
+	slices.SortFunc(order, func(a, b [2]int) int { return a[0] - b[0] })
+	for i, at := range order {
+		it := records[at[1]]
 		b = append(b, opening("groups", i)...)
-		b = l.groups[it].append(b)
-		b = appendInstant(b, "through", it.Through)
-		b = appendInstant(b, "run", it.Run)
-		b = appendTrue(b, "leaving", it.Leaving)
-		if it.Told.text != "" {
-			b = append(append(b, `,"told":`...), it.Told.text...)
-		}
-		b = it.Redo.append(b)
-		b = appendNumber(b, "request", it.Request)
-		b = appendNumber(b, "asked", it.Asked)
-		if it.Lent() {
-			at, _ := slices.BinarySearch(names, it.Bound)
-			b = appendNumber(b, "bound", int64(at)+1)
-		}
-		b = append(b, '}')
+		b = x.groups[it].append(b)
+		b = append(it.append(b, names), '}')
 	}
 	if len(records) > 0 {
 		b = append(b, ']')
+	}
+	return b
+}
+
+// append appends a record.
+func (i Item) append(b []byte, names []string) []byte {
+	b = appendInstant(b, "through", i.Through)
+	b = appendInstant(b, "run", i.Run)
+	b = appendTrue(b, "leaving", i.Leaving)
+	if i.Told.text != "" {
+		b = append(append(b, `,"told":`...), i.Told.text...)
+	}
+	b = i.Redo.append(b)
+	b = appendNumber(b, "request", i.Request)
+	b = appendNumber(b, "asked", i.Asked)
+	if i.Lent() {
+		at, _ := slices.BinarySearch(names, i.Bound)
+		b = appendNumber(b, "bound", int64(at)+1)
 	}
 	return b
 }
@@ -159,21 +213,21 @@ func appendNumber(b []byte, name string, n int64) []byte {
 }
 
 // appendLast appends the last runs, the latest first, as far as they fit.
-func (l *Ledger) appendLast(b []byte, size int) []byte {
-	runs := slices.Collect(maps.Keys(l.lasts))
+func (x *part) appendLast(b []byte, size int) []byte {
+	runs := slices.Collect(maps.Keys(x.lasts))
 	slices.SortFunc(runs, func(a, b Last) int {
 		if b.before(a) {
 			return -1
 		}
 		return 1
 	})
-	for i, x := range runs {
+	for i, run := range runs {
 		fits := len(b)
 		b = append(b, opening("last", i)...)
-		b = l.lasts[x].append(b)
-		b = appendInstant(b, "began", x.Began)
-		b = appendInstant(b, "ended", x.Ended)
-		b = append(appendTrue(b, "failed", x.Failed), '}')
+		b = x.lasts[run].append(b)
+		b = appendInstant(b, "began", run.Began)
+		b = appendInstant(b, "ended", run.Ended)
+		b = append(appendTrue(b, "failed", run.Failed), '}')
 		if len(b) > size {
 			b = b[:fits]
 			if i == 0 {
@@ -218,40 +272,43 @@ func appendInstant(b []byte, name string, t time.Time) []byte {
 
 // append appends the items, without a comma before them.
 func (s *set) append(b []byte) []byte {
+	if s.size == 1 {
+		return append(strconv.AppendInt(append(b, `"items":"`...), int64(s.first(0)), 10), '"')
+	}
 	form, text := s.text()
 	b = append(append(append(b, '"'), form...), `":"`...)
 	return append(append(b, text...), '"')
 }
 
-// Decode reads a node's value.
+// Decode reads the value of a ledger's node. It fails with ErrPaged where that is not all of it.
 func Decode(value []byte) (*Ledger, error) {
-	var doc document
-	if err := json.Unmarshal(value, &doc); err != nil {
-		return nil, fmt.Errorf("ledger: not one of ours: %w", err)
+	r, err := Open(value)
+	if err != nil {
+		return nil, err
 	}
-	if doc.Total == nil || *doc.Total < 0 || *doc.Total > maxTotal {
-		return nil, fmt.Errorf("ledger: total: not a number from 0 to %d", maxTotal)
-	}
-	if doc.Epoch < 0 {
-		return nil, fmt.Errorf("ledger: epoch: %d is negative", doc.Epoch)
-	}
-	l := New(doc.Epoch, *doc.Total)
-	l.Seq, l.Held = doc.Seq, doc.Held
-	var err error
-	if l.Until, err = parseInstant(doc.Until); err != nil {
-		return nil, fmt.Errorf("ledger: until: %w", err)
-	}
-	for _, g := range doc.Groups {
-		if err := l.addGroup(g, doc.Names); err != nil {
-			return nil, fmt.Errorf("ledger: %w", err)
+	return r.Ledger()
+}
+
+// add reads groups that stand together.
+func (l *Ledger) add(c content) error {
+	for _, g := range c.Groups {
+		if err := l.addGroup(g, c.Names); err != nil {
+			return fmt.Errorf("ledger: %w", err)
 		}
 	}
-	for _, x := range doc.Last {
+	for _, x := range c.Last {
 		if err := l.addLast(x); err != nil {
-			return nil, fmt.Errorf("ledger: last: %w", err)
+			return fmt.Errorf("ledger: last: %w", err)
 		}
 	}
-	return l, nil
+	return nil
+}
+
+func unmarshal(value []byte, doc any) error {
+	if err := json.Unmarshal(value, doc); err != nil {
+		return fmt.Errorf("ledger: not one of ours: %w", err)
+	}
+	return nil
 }
 
 // addLast adds the last runs of items; those that the ledger does not hold have none.

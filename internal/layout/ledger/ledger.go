@@ -112,32 +112,79 @@ type Ledger struct {
 	// Until, while Held: the owner accounts for every fire due at or before it.
 	Until time.Time
 
-	items  map[int]Item
+	items map[int]Item
+	owned set
+	runs  int
+
+	root   part
+	pages  map[int]*part // what does not stand in the root, by page
+	per    int           // how many numbers a page has; it stays while there are pages
+	stands map[int]page  // the pages that the registry has
+	dirty  map[int]bool  // pages that differ from what the registry has
+	wrote  *Write        // the last one, until it is known what became of it
+	bare   int           // the length of the root then, last runs aside
+}
+
+// A part is what stands in one value: the root, or a page.
+type part struct {
 	groups map[Item]*set // by record
 	lasts  map[Last]*set // all but the zero one
-	owned  set
-	runs   int
+	size   int           // of items
 }
+
+func newPart() *part { return &part{groups: map[Item]*set{}, lasts: map[Last]*set{}} }
 
 // New returns an empty ledger of an epoch.
 func New(epoch, total int) *Ledger {
-	return &Ledger{Epoch: epoch, Total: total, items: map[int]Item{}, groups: map[Item]*set{}, lasts: map[Last]*set{}}
+	return &Ledger{
+		Epoch: epoch, Total: total, items: map[int]Item{}, root: *newPart(),
+		pages: map[int]*part{}, stands: map[int]page{}, dirty: map[int]bool{},
+	}
 }
 
 // Clone returns a copy that shares nothing.
 func (l *Ledger) Clone() *Ledger {
 	c := *l
-	c.items = maps.Clone(l.items)
-	c.groups = make(map[Item]*set, len(l.groups))
-	for k, s := range l.groups {
+	c.items, c.owned, c.root = maps.Clone(l.items), *l.owned.clone(), *l.root.clone()
+	c.pages, c.stands, c.dirty = make(map[int]*part, len(l.pages)), maps.Clone(l.stands), maps.Clone(l.dirty)
+	for p, x := range l.pages {
+		c.pages[p] = x.clone()
+	}
+	return &c
+}
+
+func (x *part) clone() *part {
+	c := &part{groups: make(map[Item]*set, len(x.groups)), lasts: make(map[Last]*set, len(x.lasts)), size: x.size}
+	for k, s := range x.groups {
 		c.groups[k] = s.clone()
 	}
-	c.lasts = make(map[Last]*set, len(l.lasts))
-	for k, s := range l.lasts {
+	for k, s := range x.lasts {
 		c.lasts[k] = s.clone()
 	}
-	c.owned = *l.owned.clone()
-	return &c
+	return c
+}
+
+// all yields the parts, the root first.
+func (l *Ledger) parts(yield func(*part) bool) {
+	if !yield(&l.root) {
+		return
+	}
+	for _, x := range l.pages {
+		if !yield(x) {
+			return
+		}
+	}
+}
+
+// records yields the records of all items, last runs aside; one for each group.
+func (l *Ledger) records(yield func(Item) bool) {
+	for x := range l.parts {
+		for it := range x.groups {
+			if !yield(it) {
+				return
+			}
+		}
+	}
 }
 
 // Get returns the record of an item, and whether the ledger holds it.
@@ -154,48 +201,75 @@ func (l *Ledger) Set(n int, it Item) {
 	if held && was == it {
 		return
 	}
+	x := l.touch(n)
 	l.items[n] = it
 	if !held {
 		l.owned.add(n)
-		enter(l.groups, it.record(), n)
+		x.enter(n, it)
 	} else if is := it.record(); was.record() != is {
-		l.depart(n, was)
-		enter(l.groups, is, n)
-	} else if it.Running() {
-		l.runs-- // it counts again below
+		exit(x.groups, was.record(), n)
+		enter(x.groups, is, n)
+	}
+	if was.Running() {
+		l.runs--
 	}
 	if it.Running() {
 		l.runs++
 	}
-	if was.Last == it.Last {
-		return
+	if held && was.Last != it.Last {
+		exit(x.lasts, was.Last, n)
+		x.enterLast(n, it.Last)
 	}
-	exit(l.lasts, was.Last, n)
-	if it.Last != (Last{}) {
-		enter(l.lasts, it.Last, n)
-	}
-	if len(l.lasts) > maxLasts {
-		l.forget()
+	l.forget(x)
+}
+
+// enter takes an item in.
+func (x *part) enter(n int, it Item) {
+	x.size++
+	enter(x.groups, it.record(), n)
+	x.enterLast(n, it.Last)
+}
+
+func (x *part) enterLast(n int, last Last) {
+	if last != (Last{}) {
+		enter(x.lasts, last, n)
 	}
 }
 
-// maxLasts bounds how many groups of last runs are kept: more would hardly fit a value.
-const maxLasts = 64
+// exit takes an item out.
+func (x *part) exit(n int, it Item) {
+	x.size--
+	exit(x.groups, it.record(), n)
+	exit(x.lasts, it.Last, n)
+}
 
-// forget drops the oldest last runs.
-func (l *Ledger) forget() {
-	var oldest Last
-	for x := range l.lasts {
-		if oldest == (Last{}) || x.before(oldest) { // the zero one is never among them
-			oldest = x
+const (
+	// maxLasts bounds how many groups of last runs are kept: more would hardly fit a value.
+	maxLasts = 64
+	// pageLasts is the same in a page.
+	pageLasts = 8
+)
+
+// forget drops the oldest last runs of a part that has too many.
+func (l *Ledger) forget(x *part) {
+	most := maxLasts
+	if x != &l.root {
+		most = pageLasts
+	}
+	for len(x.lasts) > most {
+		var oldest Last
+		for last := range x.lasts {
+			if oldest == (Last{}) || last.before(oldest) { // the zero one is never among them
+				oldest = last
+			}
 		}
+		for n := range x.lasts[oldest].all() {
+			it := l.items[n]
+			it.Last = Last{}
+			l.items[n] = it
+		}
+		delete(x.lasts, oldest)
 	}
-	for n := range l.lasts[oldest].all() {
-		it := l.items[n]
-		it.Last = Last{}
-		l.items[n] = it
-	}
-	delete(l.lasts, oldest)
 }
 
 // before orders last runs by when they began, then by when they ended.
@@ -228,27 +302,21 @@ func exit[K comparable](groups map[K]*set, k K, n int) {
 // Delete takes an item out.
 func (l *Ledger) Delete(n int) {
 	if was, held := l.items[n]; held {
-		l.depart(n, was)
-		exit(l.lasts, was.Last, n)
+		l.touch(n).exit(n, was)
 		delete(l.items, n)
 		l.owned.remove(n)
-	}
-}
-
-// depart takes an item out of the group of its record.
-func (l *Ledger) depart(n int, it Item) {
-	exit(l.groups, it.record(), n)
-	if it.Running() {
-		l.runs--
+		if was.Running() {
+			l.runs--
+		}
 	}
 }
 
 // Len is the number of items.
 func (l *Ledger) Len() int { return len(l.items) }
 
-// Sharing is how many items have a record, last runs aside.
-func (l *Ledger) Sharing(it Item) int {
-	if s := l.groups[it.record()]; s != nil {
+// Sharing is how many items have a record, last runs aside, and stand where item n does, or would.
+func (l *Ledger) Sharing(n int, it Item) int {
+	if s := l.of(n).groups[it.record()]; s != nil {
 		return s.size
 	}
 	return 0
@@ -280,7 +348,7 @@ func (l *Ledger) Numbers() []int {
 // Latest returns the latest instant that any record has: through or run.
 func (l *Ledger) Latest() time.Time {
 	var latest time.Time
-	for it := range l.groups {
+	for it := range l.records {
 		if it.Through.After(latest) {
 			latest = it.Through
 		}
@@ -294,7 +362,7 @@ func (l *Ledger) Latest() time.Time {
 // Asked returns the highest number of a run that any record names.
 func (l *Ledger) Asked() int64 {
 	var highest int64
-	for it := range l.groups {
+	for it := range l.records {
 		highest = max(highest, it.Asked, it.Request)
 	}
 	return highest
@@ -303,7 +371,7 @@ func (l *Ledger) Asked() int64 {
 // Earliest returns the earliest through of all items, zero when there is none.
 func (l *Ledger) Earliest() time.Time {
 	var earliest time.Time
-	for it := range l.groups {
+	for it := range l.records {
 		if earliest.IsZero() || it.Through.Before(earliest) {
 			earliest = it.Through
 		}

@@ -29,7 +29,7 @@ type Rounds struct {
 // other fires wait for the instance that it belongs to, and no round does.
 func (l *Ledger) Rounds() Rounds {
 	r := Rounds{Seq: l.Seq, Started: Always, Completed: Always}
-	for it := range l.groups {
+	for it := range l.records {
 		if !it.Lent() {
 			r.Completed = earlier(r.Completed, it.Through)
 		}

@@ -30,12 +30,22 @@ type bed struct {
 
 	mu    sync.Mutex
 	facts Facts // but for the lives, and who is eligible
+	reads map[string]int
+}
+
+// count counts what members read, by path.
+func (b *bed) count(paths []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range paths {
+		b.reads[p]++
+	}
 }
 
 func inBubble(t *testing.T, test func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, srv: memory.NewServer(memory.Config{SessionTimeout: 2 * time.Second})}
+		b := &bed{T: t, reads: map[string]int{}, srv: memory.NewServer(memory.Config{SessionTimeout: 2 * time.Second})}
 		b.facts = Facts{Total: 6, Monitor: true, Up: time.Now(), Rule: layout.Rule{Cron: "0 0 * * * ?"}}
 		var err error
 		b.job, err = layout.New("shop", "orders")
@@ -106,16 +116,18 @@ type member struct {
 type remote struct {
 	registry.Registry
 	delay func(ops []registry.Op) time.Duration // ops are nil for reads
+	reads func(paths []string)
 }
 
 func (r remote) Open(ctx context.Context) (registry.Session, error) {
 	s, err := r.Registry.Open(ctx)
-	return &distant{s, r.delay}, err
+	return &distant{s, r.delay, r.reads}, err
 }
 
 type distant struct {
 	registry.Session
 	delay func(ops []registry.Op) time.Duration
+	reads func(paths []string)
 }
 
 func (s *distant) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
@@ -127,6 +139,7 @@ func (s *distant) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 }
 
 func (s *distant) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	s.reads(paths)
 	d := s.delay(nil)
 	<-time.After(d / 2)
 	nodes, err := s.Session.Get(ctx, paths...)
@@ -144,7 +157,7 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 	reg := b.srv.Registry("shop")
 	b.Cleanup(func() { _ = reg.Close() })
 	m := &member{b: b, id: id, lives: map[string]bool{}}
-	ses, err := session.Open(b.Context(), remote{reg, delay}, func(string, error) {})
+	ses, err := session.Open(b.Context(), remote{reg, delay, b.count}, func(string, error) {})
 	require.NoError(b, err)
 	m.ses = ses
 	_, err = ses.Commit(b.Context(),

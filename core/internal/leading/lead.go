@@ -251,7 +251,7 @@ func (l *Leader) add(ctx context.Context, s *snapshot, ids []string, nodes []reg
 	for i := range ids {
 		roots[i] = nodes[each*i]
 	}
-	ledgers, err := pages.Read(ctx, l.cfg.Session.Get, nil, roots...)
+	ledgers, err := pages.Read(ctx, l.cfg.Session.Get, l.known(), roots...)
 	if err != nil {
 		return fmt.Errorf("core: ledgers: %w", err)
 	}
@@ -267,6 +267,23 @@ func (l *Leader) add(ctx context.Context, s *snapshot, ids []string, nodes []reg
 		s.notified[id] = of[2].Exists()
 	}
 	return nil
+}
+
+// known are the ledgers with pages as they were when the leader looked last, by path.
+func (l *Leader) known() map[string]*ledger.Ledger {
+	l.mu.Lock()
+	seen := l.seen
+	l.mu.Unlock()
+	if seen == nil {
+		return nil
+	}
+	known := map[string]*ledger.Ledger{}
+	for _, m := range seen.Members {
+		if m.Ledger != nil && len(m.Ledger.Pages()) > 0 {
+			known[l.cfg.Job.Ledger(m.ID)] = m.Ledger
+		}
+	}
+	return known
 }
 
 func (l *Leader) readBase(n registry.Node) *layout.Base {

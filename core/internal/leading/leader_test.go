@@ -3,6 +3,7 @@ package leading
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -523,6 +525,59 @@ func TestARegistrationOfWhichOnlyTheNoticeIsLeft(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A leader reads the pages of a ledger once, and then those that have changed.
+func TestPagesThatHaveNotChangedAreNotReadAgain(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		m := b.join("a", at(time.Millisecond))
+		b.until("a leads and has all", func() bool { return b.led(m) && b.spread(6, "a") })
+		node, led := b.get(b.job.Ledger("a")), b.ledger("a")
+		write := func() {
+			w := led.Write(int64(node.Version)+1, ledger.Room{Value: 300, Ops: 9, Bytes: 9_000})
+			require.NotEmpty(t, w.Pages)
+			ops := []registry.Op{registry.Set(node.Path, w.Root, node.Version)}
+			for _, p := range w.Pages {
+				ops = append(ops, pages.Op(node.Path, p))
+			}
+			b.commit(ops...)
+			led.Written()
+			node = b.get(node.Path)
+		}
+		for n, rec := range led.Clone().All() {
+			rec.Through = time.Now().Add(time.Duration(n) * time.Millisecond).UTC()
+			led.Set(n, rec)
+		}
+		write()
+		all := led.Pages()
+		require.Greater(t, len(all), 2)
+		looks := func() map[string]int {
+			b.mu.Lock()
+			clear(b.reads)
+			b.mu.Unlock()
+			m.Look()
+			<-time.After(time.Second)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			require.NotZero(t, b.reads[node.Path])
+			found := map[string]int{}
+			for _, p := range all {
+				if n := b.reads[ledger.Path(node.Path, p)]; n > 0 {
+					found[strconv.Itoa(p)] = n
+				}
+			}
+			return found
+		}
+		require.Len(t, looks(), len(all))
+		require.Empty(t, looks())
+		rec, _ := led.Get(5)
+		rec.Through = rec.Through.Add(time.Hour)
+		led.Set(5, rec)
+		write()
+		page, is := led.Page(5)
+		require.True(t, is)
+		require.Equal(t, map[string]int{strconv.Itoa(page): 1}, looks())
+	})
 }
 
 func (b *bed) epoch() layout.Base {

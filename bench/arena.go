@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -106,15 +107,23 @@ type measurement struct {
 	others         float64       // the share of the machine's CPU that went elsewhere, of 1
 }
 
-// measure opens a window of whole seconds, and profiles it into file.
-func (c *client) measure(ctx context.Context, window time.Duration, file string) (measurement, error) {
+// measure opens a window of whole seconds, and profiles it when that is wanted.
+func (c *client) measure(ctx context.Context, window time.Duration) (measurement, error) {
 	period := max(c.jobs.Period, time.Second)
-	o := contest.Order{Do: contest.DoMeasure, File: file}
+	o := contest.Order{Do: contest.DoMeasure}
 	o.From = time.Now().Add(700 * time.Millisecond).Truncate(period).Add(period) // a busy process hears of it late
 	o.To = o.From.Add(max(window, period))
 	m := measurement{window: o.To.Sub(o.From)}
 	m.due = c.jobs.Count * c.jobs.Items * int(m.window/period)
 	o.Runs = m.due
+	if folder := c.arena.settings.profile; folder != "" {
+		if serve := c.arena.service.profile; serve != nil {
+			if err := serve(contest.Order{From: o.From, To: o.To, File: filepath.Join(folder, "server.pprof")}); err != nil {
+				return m, err
+			}
+		}
+		o.File = filepath.Join(folder, "client.pprof")
+	}
 	return m, c.during(ctx, o, &m)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,6 +106,32 @@ func TestResultsAreAddedToAFile(t *testing.T) {
 	require.Equal(t, "2", row[len(row)-1])
 }
 
+func TestContendersByName(t *testing.T) {
+	sc := scenario{contenders: map[string][]string{onEtcd: {ours, oursAgain, goCronAlone, goEtcdCron}}}
+	for chosen, want := range map[string][]string{
+		"": {ours, oursAgain, goCronAlone}, "Elasticron": {ours}, "Elasticron, f": {oursAgain}, "Elast;gocron": {ours, oursAgain, goCronAlone}, "x": {},
+	} {
+		s, err := parse([]string{"-contender", chosen}, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, want, s.wanted(sc), chosen)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{"-scenario", "recorded", "-from", "20", "-contender", ours}, {"-scenario", "due-1000", "-contender", oursAgain}} {
+		var out bytes.Buffer
+		require.NoError(t, bench(t.Context(), append(args, "-quick", "-profile", dir), &out, os.Stderr))
+		require.Contains(t, out.String(), "client:")
+		for _, name := range []string{"client.pprof", "server.pprof"} {
+			content, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			require.NotEmpty(t, content, name)
+			require.NoError(t, os.Remove(filepath.Join(dir, name)))
+		}
+	}
+}
+
 func TestMediansAndRatios(t *testing.T) {
 	require.Equal(t, figures{"a": 2, "b": 1.5}, medians([]figures{{"a": 9, "b": 1}, {"a": 1, "b": 2}, {"a": 2}}))
 	more, less := column{key: "a"}, column{key: "a", less: true}
@@ -127,7 +154,8 @@ func TestKeptUp(t *testing.T) {
 
 func TestFlagsThatAreWrong(t *testing.T) {
 	for _, args := range [][]string{
-		{"-scenario", "x"}, {"-registry", "x"}, {"x"}, {"-tables"}, {"-repetitions", "0"}, {"-profile", "x"},
+		{"-scenario", "x"}, {"-registry", "x"}, {"x"}, {"-tables"}, {"-repetitions", "0"}, {"-profile", "x"}, {"-profile", "x", "-scenario", "recorded"},
+		{"-profile", "x", "-scenario", "steady"}, {"-profile", "x", "-scenario", "steady", "-contender", "go"},
 	} {
 		require.Error(t, bench(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}), "%v", args)
 	}

@@ -90,7 +90,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 		names = append(names, sc.name)
 	}
 	chosen := f.String("scenario", "", "which, with commas between them: "+strings.Join(names, ", ")+"; all when empty")
-	contenders := f.String("contender", "", "which, by the first letters of their names; all when empty")
+	contenders := f.String("contender", "", "which, with semicolons between them: a name, or its first letters; all when empty")
 	f.StringVar(&s.registry, "registry", onEtcd, onEtcd+" or "+onZooKeeper)
 	f.BoolVar(&s.fsync, "fsync", true, "the server writes to the disk before it answers")
 	f.IntVar(&s.repetitions, "repetitions", 5, "of which medians are taken")
@@ -98,7 +98,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 	f.StringVar(&s.dir, "dir", os.TempDir(), "where the server has its data")
 	f.StringVar(&s.results, "results", "", "a file of JSON lines that results are added to")
 	f.BoolVar(&s.tables, "tables", false, "measure nothing; print the tables of -results")
-	f.StringVar(&s.profile, "profile", "", "measure recorded runs at -from jobs only, and write the client's CPU profile here")
+	f.StringVar(&s.profile, "profile", "", "a folder for CPU profiles: client.pprof, and etcd's server.pprof, of one scenario and contender; runs are -from a second")
 	f.IntVar(&s.from, "from", 0, "runs a second to begin with; 0 finds out")
 	f.IntVar(&s.most, "most", 400_000, "runs a second to end with")
 	f.DurationVar(&s.window, "window", s.window, "how long each window is, in whole seconds")
@@ -106,7 +106,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	s.scenarios, s.contenders = list(*chosen), list(*contenders)
+	s.scenarios, s.contenders = list(*chosen, ","), list(*contenders, ";")
 	if s.quick {
 		s.repetitions, s.window, s.settle, s.patience, s.most = 1, time.Second, 100*time.Millisecond, 5*time.Second, 20
 	}
@@ -124,17 +124,19 @@ func parse(args []string, log io.Writer) (*settings, error) {
 		return nil, errors.New("-tables: give -results too")
 	case s.repetitions < 1, s.window < time.Second:
 		return nil, errors.New("-repetitions is at least 1, -window 1s")
-	case s.profile != "" && s.from == 0:
+	case s.profile != "" && len(s.scenarios) != 1:
+		return nil, errors.New("-profile: give one -scenario too")
+	case s.profile != "" && s.from == 0 && strings.HasSuffix(s.scenarios[0], "recorded"):
 		return nil, errors.New("-profile: give -from too")
 	}
 	return s, nil
 }
 
-func list(text string) []string {
+func list(text, between string) []string {
 	if text == "" {
 		return nil
 	}
-	return strings.Split(text, ",")
+	return strings.Split(text, between)
 }
 
 func bench(ctx context.Context, args []string, out, log io.Writer) (err error) {
@@ -152,13 +154,24 @@ func bench(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(s.rival.dir)) }()
 	if s.profile != "" {
-		found, err := s.profiled(ctx, ours)
-		fmt.Fprintln(out, found)
-		return err
+		return s.profileOne(ctx, out)
 	}
 	fmt.Fprintf(out, "%s, %s, %d cores: bench %s\n\n", time.Now().UTC().Format(time.DateTime), runtime.Version(), runtime.NumCPU(), strings.Join(args, " "))
 	records, err := s.measureAll(ctx)
 	printTables(out, records)
+	return err
+}
+
+// profileOne runs a scenario once, for its profiles.
+func (s *settings) profileOne(ctx context.Context, out io.Writer) error {
+	sc := scenarios()[slices.IndexFunc(scenarios(), func(sc scenario) bool { return sc.name == s.scenarios[0] })]
+	chosen := s.wanted(sc)
+	if len(chosen) != 1 {
+		return fmt.Errorf("-profile: -contender chooses %q, want one", chosen)
+	}
+	s.repetitions = 1
+	found, err := s.profiled(ctx, sc, chosen[0])
+	fmt.Fprintf(out, "%s, %s: %v\n", sc.name, chosen[0], found)
 	return err
 }
 
@@ -168,10 +181,7 @@ func (s *settings) measureAll(ctx context.Context) (records []record, err error)
 		if len(s.scenarios) > 0 && !slices.Contains(s.scenarios, sc.name) {
 			continue
 		}
-		for _, contender := range sc.contenders[s.registry] {
-			if !s.wanted(contender) || contender == goEtcdCron && s.rival.source == "" {
-				continue
-			}
+		for _, contender := range s.wanted(sc) {
 			more, failed := s.repeat(ctx, sc, contender)
 			records = append(records, more...)
 			if failed != nil {
@@ -185,8 +195,17 @@ func (s *settings) measureAll(ctx context.Context) (records []record, err error)
 	return records, err
 }
 
-func (s *settings) wanted(contender string) bool {
-	return len(s.contenders) == 0 || slices.ContainsFunc(s.contenders, func(c string) bool { return strings.HasPrefix(contender, c) })
+// wanted are the contenders of a scenario that were chosen and can be had.
+func (s *settings) wanted(sc scenario) []string {
+	all := sc.contenders[s.registry]
+	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+		if name == goEtcdCron && s.rival.source == "" {
+			return true
+		}
+		return len(s.contenders) > 0 && !slices.ContainsFunc(s.contenders, func(c string) bool {
+			return name == c || !slices.Contains(all, c) && strings.HasPrefix(name, c)
+		})
+	})
 }
 
 func (s *settings) repeat(ctx context.Context, sc scenario, contender string) ([]record, error) {

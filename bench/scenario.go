@@ -88,7 +88,7 @@ func itemsOf(n int, contenders []string) scenario {
 				if err := c.runAll(ctx, s.patience); err != nil {
 					return nil, err
 				}
-				m, err := c.measure(ctx, s.window, "")
+				m, err := c.measure(ctx, s.window)
 				return m.figures(), err
 			})
 		},
@@ -199,11 +199,14 @@ func (s *settings) stage(ctx context.Context, c *client, jobs contest.Jobs) (mea
 	if err := wait(ctx, time.Now().Add(s.settle)); err != nil {
 		return measurement{}, err
 	}
-	return c.measure(ctx, s.window, "")
+	return c.measure(ctx, s.window)
 }
 
-// profiled is recorded at a known number of jobs, with a profile of the client.
-func (s *settings) profiled(ctx context.Context, contender string) (figures, error) {
+// profiled is one repetition of a scenario, with profiles: recorded runs at a known number of jobs.
+func (s *settings) profiled(ctx context.Context, sc scenario, contender string) (figures, error) {
+	if sc.name != "recorded" && sc.name != "unrecorded" {
+		return sc.run(ctx, s, contender, nil)
+	}
 	return s.alone(ctx, contender, func(ctx context.Context, c *client) (figures, error) {
 		if _, err := c.add(ctx, shape(contender, s.from)); err != nil {
 			return nil, err
@@ -211,7 +214,7 @@ func (s *settings) profiled(ctx context.Context, contender string) (figures, err
 		if err := c.runAll(ctx, s.patience); err != nil {
 			return nil, err
 		}
-		m, err := c.measure(ctx, s.window, s.profile)
+		m, err := c.measure(ctx, s.window)
 		return m.figures(), err
 	})
 }
@@ -235,7 +238,7 @@ func dueAtOnce(n int, period time.Duration) func(context.Context, *settings, str
 			}
 			var fires []figures
 			for range s.repetitions {
-				m, err := c.measure(ctx, s.window.Truncate(jobs.Period), "")
+				m, err := c.measure(ctx, s.window.Truncate(jobs.Period))
 				if err != nil {
 					return nil, err
 				}

@@ -27,6 +27,8 @@ type service struct {
 	addr  string
 	pids  []int
 	close func() error
+	// profile has the server write a CPU profile of the window of an order; nil where it cannot.
+	profile func(o contest.Order) error
 }
 
 // serverConfig is what a server is started with.
@@ -79,7 +81,7 @@ func startZooKeeper(ctx context.Context, cfg serverConfig) (*service, error) {
 	if err != nil {
 		return nil, errors.Join(err, cluster.Close())
 	}
-	return &service{cluster.Addrs()[0], pids, cluster.Close}, nil
+	return &service{addr: cluster.Addrs()[0], pids: pids, close: cluster.Close}, nil
 }
 
 func startEtcd(ctx context.Context, cfg serverConfig) (*service, error) {
@@ -99,7 +101,10 @@ func startEtcd(ctx context.Context, cfg serverConfig) (*service, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("etcd: %w", err), closing())
 	}
-	return &service{a.Addr, []int{p.cmd.Process.Pid}, closing}, nil
+	return &service{
+		addr: a.Addr, pids: []int{p.cmd.Process.Pid}, close: closing,
+		profile: func(o contest.Order) error { return p.orders.Encode(o) },
+	}, nil
 }
 
 // serveEtcd is the whole of the child that is the server.
@@ -122,6 +127,11 @@ func serveEtcd(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := json.NewEncoder(out).Encode(answer); err != nil || answer.Error != "" {
 		return err
 	}
-	_, _ = io.Copy(io.Discard, in) // until nobody needs it
-	return srv.Close()
+	for { // until nobody needs it
+		var o contest.Order
+		if decoder.Decode(&o) != nil {
+			return errors.Join(err, srv.Close())
+		}
+		err = errors.Join(err, contest.Profile(ctx, o))
+	}
 }

@@ -173,12 +173,13 @@ func (s *server) do(ctx context.Context, o Order) (a Answer, err error) {
 func (s *server) measure(ctx context.Context, o Order) (Result, error) {
 	s.tally.Open(o.From, o.To, o.Runs) // first: a busy process collects for longer than the window is away
 	runtime.GC()
-	err := errors.Join(profiled(ctx, o), until(ctx, o.To.Add(late)))
+	err := errors.Join(Profile(ctx, o), until(ctx, o.To.Add(late)))
 	return s.tally.Close(), err
 }
 
-// profiled waits until the window is over, and profiles it when it is told where to.
-func profiled(ctx context.Context, o Order) error {
+// Profile waits until the window of an order is over, and writes a CPU profile of it where the order has
+// a File.
+func Profile(ctx context.Context, o Order) error {
 	if o.File == "" {
 		return until(ctx, o.To)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -129,7 +130,7 @@ func (w *world) plan() []*fault {
 	}
 	if r := w.dice.of("plan of pages"); w.narrow {
 		for i := range r.IntN(4) {
-			f := &fault{kind: one(r, []string{"page of a ledger deleted", "garbage in a page of a ledger"}), at: between(r, 2*time.Second, unrest)}
+			f := &fault{kind: one(r, []string{"page of a ledger deleted", "garbage in a page of a ledger", "page that no ledger has", "page that no ledger has"}), at: between(r, 2*time.Second, unrest)}
 			f.dice = func() *rand.Rand { return w.dice.of("fault of pages " + strconv.Itoa(i)) }
 			plan = append(plan, f)
 		}
@@ -506,6 +507,21 @@ var kinds = []kind{
 		}
 		w.erased = append(w.erased, erasure{j.name, time.Now()})
 		return &blow{of: at, hit: hits(1)}
+	}},
+	{"page that no ledger has", 0, true, func(w *world, f *fault, r *rand.Rand) *blow {
+		j := one(r, w.jobs)
+		ids := w.list(j.layout.Ledgers())
+		if len(ids) == 0 {
+			return nil
+		}
+		root := j.layout.Ledger(one(r, ids))
+		made := 0
+		for n := range 3 {
+			if at := ledger.Path(root, n); w.make(at, one(r, []string{"", "{", `{"mark":1}`})) {
+				made++
+			}
+		}
+		return &blow{of: root, hit: hits(made)}
 	}},
 	{"commits denied", 4, true, on(func(w *world, p *process, _ *fault, r *rand.Rand) *blow {
 		before := p.count()

@@ -247,6 +247,16 @@ func (w *world) write(at, value string) bool {
 	return err == nil
 }
 
+// make makes a node, and reports whether that worked.
+func (w *world) make(at, value string) bool {
+	hand := w.operator()
+	if hand == nil {
+		return false
+	}
+	_, err := hand.Commit(context.Background(), registry.Create(at, []byte(value)))
+	return err == nil
+}
+
 // makeEphemeral makes a node that ends with the operator's session, and reports whether that
 // worked.
 func (w *world) makeEphemeral(at, value string) bool {

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path"
@@ -45,10 +46,12 @@ func (p *play) answered(s *step) {
 }
 
 // listen takes what the owner was told into the books.
-func (p *play) listen() {
+// It reports true when the owner had to register anew.
+func (p *play) listen() (anew bool) {
 	is := p.take()
 	for _, err := range is.gone { // what the leader wrote was damaged before its owner had read it
 		require.ErrorIs(p, err, pages.ErrLacks)
+		anew = true
 		defer p.register()
 	}
 	for _, a := range is.applied {
@@ -69,6 +72,7 @@ func (p *play) listen() {
 		p.answered(r.step)
 		require.NotContains(p, []kind{end, giveBack}, r.kind, "%+v", r)
 	}
+	return anew
 }
 
 // step does one thing.
@@ -129,7 +133,18 @@ func (p *play) lead(n int) {
 	default:
 		l.Delete(n)
 	}
-	p.do(p.write(l, found.Node)...)
+	for range p.total { // a page that stands without being listed is seen when it is to be made
+		_, err := p.other.Commit(p.Context(), p.write(l, found.Node)...)
+		failed, refused := errors.AsType[*registry.CommitError](err)
+		if !refused {
+			require.NoError(p, err)
+			return
+		}
+		_, page, is := ledger.ParsePath(failed.Op.Path)
+		require.True(p, is, "%v", err)
+		l.Lacks(page, errors.Is(err, registry.ErrExists))
+	}
+	require.Fail(p, "the leader cannot write the ledger")
 }
 
 // operate deletes a running node, or makes a foreign one.
@@ -180,10 +195,13 @@ func (p *play) network() {
 // rest ends every run and requires that nothing is left: no change without an answer, no
 // item that the ledger says runs.
 func (p *play) rest() {
-	p.srv.Intercept(nil)
-	p.rec.Refresh(false)
-	p.pass(30 * time.Second)
-	p.listen()
+	for anew := true; anew; anew = p.listen() {
+		p.srv.Intercept(nil)
+		for range 2 { // pages are looked at when nobody has written the ledger since the last time
+			p.rec.Refresh(false)
+			p.pass(30 * time.Second)
+		}
+	}
 	for n := range p.total {
 		require.Empty(p, p.asked[n])
 		require.Equal(p, p.item(n).Run, p.running[n], "item %d", n)

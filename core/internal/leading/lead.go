@@ -86,7 +86,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 			done.Took = l.cfg.Now().Sub(begun)
 			l.report(plan, done)
 			if err == nil {
-				l.refused, l.contended, l.told, l.last = 0, nil, nil, plan
+				l.refused, l.contended, l.damaged, l.told, l.last = 0, nil, nil, nil, plan
 				l.await(plan)
 				assigned = assigned || (plan.Base != nil && plan.Base.Assigned)
 			}
@@ -258,6 +258,11 @@ func (l *Leader) add(ctx context.Context, s *snapshot, ids []string, nodes []reg
 	for i, id := range ids {
 		if errors.Is(ledgers[i].Err, ledger.ErrTorn) {
 			return fmt.Errorf("core: ledgers: %w: %w", errStale, ledgers[i].Err)
+		}
+		if led := ledgers[i].Ledger; led != nil {
+			for p, stands := range l.damaged[roots[i].Path] {
+				led.Lacks(p, stands)
+			}
 		}
 		of := nodes[each*i:]
 		if m, known := l.member(id, ledgers[i], of[1], of[2], of[3]); known {

@@ -580,6 +580,36 @@ func TestPagesThatHaveNotChangedAreNotReadAgain(t *testing.T) {
 	})
 }
 
+// A page that somebody has made, and that no ledger lists, hinders nobody: not a leader that makes a page of that
+// number, nor one that deletes the ledger of the dead.
+func TestPagesThatNoLedgerLists(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		m := b.join("a", at(time.Millisecond))
+		other := b.join("b", at(time.Millisecond))
+		b.until("both share", func() bool { return b.spread(6, "a", "b") && b.ledger("b").Len() == 3 })
+		for _, id := range []string{"a", "b"} {
+			b.commit(
+				registry.Create(ledger.Path(b.job.Ledger(id), 0), []byte("x")), registry.Create(ledger.Path(b.job.Ledger(id), 4), nil))
+		}
+		other.end()
+		b.until("b is gone, and a has all", func() bool { return b.spread(6, "a") && !b.get(b.job.Ledger("b")).Exists() })
+		led := b.ledger("a")
+		for n, rec := range led.Clone().All() { // as its owner may write it
+			rec.Told = ledger.Told{}.With(ledger.Note{Due: time.Now(), Instance: strings.Repeat("z", 30_000+n)})
+			led.Set(n, rec)
+		}
+		b.commit(registry.Set(b.job.Ledger("a"), led.Encode(), registry.AnyVersion))
+		b.change(func(f *Facts) { f.Total = 7 }, m)
+		b.until("the leader has written it in pages", func() bool {
+			found, err := pages.Read(t.Context(), b.stranger.Get, nil, b.get(b.job.Ledger("a")))
+			return err == nil && found[0].Err == nil && found[0].Ledger.Held && slices.Equal(found[0].Ledger.Pages(), []int{0})
+		})
+		names, err := b.stranger.Children(t.Context(), b.job.Ledger("a"))
+		require.NoError(t, err)
+		require.Contains(t, names, "0")
+	})
+}
+
 func (b *bed) epoch() layout.Base {
 	base, err := layout.UnmarshalBase(b.get(b.job.Base()).Value)
 	require.NoError(b, err)

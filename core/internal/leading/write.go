@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/internal/layout/pages"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -95,6 +97,9 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 		for _, x := range step.Ledgers {
 			l.contended = append(l.contended, x.ID)
 		}
+		if failed := l.assess(ctx, err); failed != nil {
+			return errors.Join(err, failed)
+		}
 		return err
 	}
 	w.s.first = nil
@@ -109,6 +114,47 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 	}
 	l.tellCut(step)
 	return nil
+}
+
+// A damage is what somebody did to pages of a ledger: true is one that stands.
+type damage map[int]bool
+
+// assess takes what a refusal says of the pages of a ledger, so that the next plan mends it: somebody
+// has made one, or deleted it.
+func (l *Leader) assess(ctx context.Context, err error) error {
+	failed, refused := errors.AsType[*registry.CommitError](err)
+	if !refused {
+		return nil
+	}
+	root, page, is := ledger.ParsePath(failed.Op.Path)
+	switch {
+	case is && path.Dir(root) == l.cfg.Job.Ledgers() && errors.Is(err, registry.ErrExists):
+		l.note(root, page, true)
+	case is && path.Dir(root) == l.cfg.Job.Ledgers() && errors.Is(err, registry.ErrNotFound):
+		l.note(root, page, false)
+	case path.Dir(failed.Op.Path) == l.cfg.Job.Ledgers() && errors.Is(err, registry.ErrNotEmpty):
+		root = failed.Op.Path
+		names, err := l.cfg.Session.Children(ctx, root)
+		if err != nil {
+			return fmt.Errorf("core: %s: %w", root, err)
+		}
+		for _, name := range names {
+			if _, page, is := ledger.ParsePath(root + "/" + name); is {
+				l.note(root, page, true)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Leader) note(root string, page int, stands bool) {
+	if l.damaged == nil {
+		l.damaged = map[string]damage{}
+	}
+	if l.damaged[root] == nil {
+		l.damaged[root] = damage{}
+	}
+	l.damaged[root][page] = stands
 }
 
 // tellCut tells the notes that the ledgers of a step have no room for: no owner will.

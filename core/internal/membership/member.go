@@ -130,6 +130,7 @@ type former struct {
 	created registry.Revision // of its ledger; 0: it ended before that was read
 	ledger  *ledger.Ledger    // as it was known last
 	cause   error
+	below   bool // nodes stand below its ledger that it does not list
 }
 
 type stage uint8

@@ -67,6 +67,13 @@ func (m *Member) register(ctx context.Context) error {
 		m.stage = stagePreparing
 		m.mu.Unlock()
 		return err
+	case errors.Is(err, registry.ErrNotEmpty):
+		m.mu.Lock()
+		if m.former != nil {
+			m.former.below = true
+		}
+		m.mu.Unlock()
+		return err
 	default:
 		return err // what it was made of has changed, or the registry is away: once more
 	}
@@ -247,7 +254,7 @@ func (m *Member) inheritLedger(ctx context.Context, h *heirloom, old *former, no
 		h.whole = true
 	}
 	h.root = is.Node
-	if is.Err != nil || len(is.Ledger.Pages()) > 0 {
+	if is.Err != nil || len(is.Ledger.Pages()) > 0 || old.below {
 		below, err := m.cfg.Session.Children(ctx, node.Path)
 		if err != nil {
 			return fmt.Errorf("core: register: the ledger before: %w", err)

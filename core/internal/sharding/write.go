@@ -469,18 +469,25 @@ func (w *writer) rest() {
 	}
 	for _, id := range w.plan.Drop {
 		w.leave(id)
-		if !w.dirty(id) {
-			w.need(1, w.room.LedgerBytes)
-			w.ops++
-			w.bytes += w.room.LedgerBytes
-		}
-		delete(w.size, id)
-		x := Write{ID: id, Version: w.version[id]}
-		if l := w.now[id]; len(l.Pages()) > 0 {
-			x.Pages = l.Write(0, ledger.Room{Value: w.room.MaxValue}).Pages
-		}
-		w.drop = append(w.drop, x)
+		w.discard(id)
 	}
+}
+
+// discard deletes a ledger in which no page has items.
+func (w *writer) discard(id string) {
+	l := w.now[id]
+	strays := l.Strays() // what a step deletes beside is counted
+	w.need(1+strays, w.room.LedgerBytes)
+	if w.ops += strays; !w.dirty(id) {
+		w.ops++
+		w.bytes += w.room.LedgerBytes
+	}
+	delete(w.size, id)
+	x := Write{ID: id, Version: w.version[id]}
+	if len(w.now[id].Pages()) > 0 {
+		x.Pages = w.now[id].Write(0, ledger.Room{Value: w.room.MaxValue, Ops: w.room.Ops}).Pages
+	}
+	w.drop = append(w.drop, x)
 }
 
 // differing are the items whose records differ between two ledgers, in order.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 )
@@ -18,6 +19,12 @@ var (
 
 // Path is the path of a page of the ledger that stands at a path.
 func Path(root string, page int) string { return root + "/" + strconv.Itoa(page) }
+
+// ParsePath returns of which ledger a path is a page, and of which number, if it is one.
+func ParsePath(at string) (root string, page int, is bool) {
+	page, err := strconv.Atoi(path.Base(at))
+	return path.Dir(at), page, err == nil && page >= 0 && strconv.Itoa(page) == path.Base(at)
+}
 
 // A page is one that the registry has.
 type page struct {
@@ -103,13 +110,17 @@ const (
 // as long as that takes no more than a quarter of a value.
 func (l *Ledger) Write(mark int64, r Room) *Write {
 	l.fold(r.Value)
-	if len(l.pages)+len(l.stands) == 0 {
+	if len(l.pages) == 0 && len(l.stands) == l.Strays() {
 		l.per = max(1, r.Value/perPage)
 	}
 	w := &Write{stands: map[int]page{}}
 	marks := map[int]int64{}
 	for _, p := range slices.Sorted(maps.Keys(l.stands)) {
-		if l.pages[p] == nil && l.stands[p].fault != absent {
+		switch is := l.stands[p]; {
+		case l.pages[p] != nil || is.fault == absent:
+		case is.fault == stray && len(w.Pages)+len(l.dirty) >= r.Ops: // another commit will delete it
+			w.stands[p] = is
+		default:
 			w.Pages = append(w.Pages, Page{Number: p})
 		}
 	}
@@ -235,6 +246,16 @@ func (l *Ledger) Mends() bool {
 		}
 	}
 	return false
+}
+
+// Strays are how many pages stand that the next write deletes, if it has room for them.
+func (l *Ledger) Strays() (n int) {
+	for p, is := range l.stands {
+		if is.fault == stray && l.pages[p] == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // Pages returns the pages that stand in the registry.

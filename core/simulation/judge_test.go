@@ -345,12 +345,22 @@ func (w *world) decidedAhead(k history.Key, by time.Duration) (found []history.R
 }
 
 // setBack reports whether an owner has told that it sets records back, by a clock that was before
-// the fire, and then ran it.
+// the fire, and then ran it, or decided about it again.
 func (w *world) setBack(k history.Key) bool {
+	due := time.Unix(0, k.Due)
+	decides := func(r history.Record) bool {
+		switch r.Kind {
+		case history.Entered:
+			return keyOf(r) == k
+		case history.Skipped, history.Folded:
+			return r.Job == k.Job && r.Epoch == k.Epoch && slices.Contains(r.Items, k.Item) && !due.Before(r.First) && !due.After(r.Due)
+		}
+		return false
+	}
 	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
-		return r.Kind == history.Warned && r.Job == k.Job && strings.Contains(r.Reason, setBackWarning) && r.Wall.Before(time.Unix(0, k.Due).Add(100*time.Millisecond)) &&
-			slices.ContainsFunc(w.log.records, func(run history.Record) bool {
-				return run.Kind == history.Entered && keyOf(run) == k && run.Who == r.Who && run.At >= r.At
+		return r.Kind == history.Warned && r.Job == k.Job && strings.Contains(r.Reason, setBackWarning) && r.Wall.Before(due.Add(100*time.Millisecond)) &&
+			slices.ContainsFunc(w.log.records, func(later history.Record) bool {
+				return later.Who == r.Who && later.At >= r.At && decides(later)
 			})
 	})
 }

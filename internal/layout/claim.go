@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -67,6 +68,30 @@ type Cursor struct {
 	Lost bool `json:"lost,omitempty"`
 	// Failed: the listener has refused the round: items that wait for it fail this fire.
 	Failed bool `json:"failed,omitempty"`
+	// Refused are the rounds before this one that were refused last, for items that have not heard
+	// of it yet: a watch may leave out what stood in between.
+	Refused Rounds `json:"refused,omitzero"`
+}
+
+// Rounds are those after an instant, up to another.
+type Rounds struct {
+	After time.Time `json:"after,omitzero"`
+	UpTo  time.Time `json:"upTo"`
+}
+
+// Has reports whether a round is one of them.
+func (r Rounds) Has(due time.Time) bool { return due.After(r.After) && !due.After(r.UpTo) }
+
+// Refusals are the rounds that were refused last, this one included.
+func (c Cursor) Refusals() Rounds {
+	r := Rounds{After: c.Since, UpTo: c.Due}
+	switch {
+	case !c.Failed:
+		return c.Refused
+	case !c.Refused.UpTo.IsZero() && c.Refused.UpTo.Equal(c.Since):
+		r.After = c.Refused.After
+	}
+	return r
 }
 
 // Open reports whether somebody is being called.
@@ -81,7 +106,9 @@ func (c Cursor) Same(o Cursor) bool {
 func MarshalClaim(c Claim) []byte {
 	for p := range Phases {
 		x := c.Of(p)
-		x.Due, x.Since, x.At = x.Due.UTC(), x.Since.UTC(), x.At.UTC()
+		for _, t := range x.instants() {
+			*t = t.UTC()
+		}
 	}
 	return marshalOwn(c)
 }
@@ -89,7 +116,11 @@ func MarshalClaim(c Claim) []byte {
 // UnmarshalClaim reads what MarshalClaim writes. The error is a *field.Error.
 func UnmarshalClaim(value []byte) (Claim, error) {
 	var c Claim
-	return c, unmarshalOwn("claim", value, &c, &c.Started.Due, &c.Started.Since, &c.Started.At, &c.Completed.Due, &c.Completed.Since, &c.Completed.At)
+	return c, unmarshalOwn("claim", value, &c, slices.Concat(c.Started.instants(), c.Completed.instants())...)
+}
+
+func (c *Cursor) instants() []*time.Time {
+	return []*time.Time{&c.Due, &c.Since, &c.At, &c.Refused.After, &c.Refused.UpTo}
 }
 
 // String names it.

@@ -86,6 +86,7 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 				Due: ownInstants.Draw(t, "due"), Since: ownInstants.Draw(t, "claimed before"), At: ownInstants.Draw(t, "claimed at"),
 				Caller: words.Draw(t, "caller"), Attempt: rapid.IntRange(1, 2).Draw(t, "attempt"), Again: rapid.Bool().Draw(t, "again"),
 				Done: rapid.Bool().Draw(t, "done"), Lost: rapid.Bool().Draw(t, "lost"), Failed: rapid.Bool().Draw(t, "failed"),
+				Refused: Rounds{After: ownInstants.Draw(t, "refused after"), UpTo: ownInstants.Draw(t, "refused up to")},
 			}
 		}
 		c, err := UnmarshalClaim(MarshalClaim(claim))
@@ -115,6 +116,31 @@ func TestOwnValuesAreWrittenInUTC(t *testing.T) {
 		string(MarshalSchedule(Schedule{Number: 1, Rule: Rule{Cron: "@daily"}, Since: now, Floor: now})))
 	require.Equal(t, "7-1 still", string(MarshalNotice(Notice{"7-1", true})))
 	require.Equal(t, "a 3", string(MarshalTerm(Term{"a", 3})))
+}
+
+// A round that was refused stays so for who hears of a later one first, and so do those that were refused
+// together with it, or just before.
+func TestRefusalsAreKept(t *testing.T) {
+	at := func(s int) time.Time { return time.Date(2026, 11, 21, 5, 0, s, 0, time.UTC) }
+	c := Cursor{Due: at(2), Since: at(0), Done: true, Failed: true}
+	next := func(s int, failed bool) Cursor {
+		return Cursor{Due: at(s), Since: c.Due, Done: true, Failed: failed, Refused: c.Refusals()}
+	}
+	has := func() (seconds []int) {
+		for s := range 10 {
+			if c.Refusals().Has(at(s)) {
+				seconds = append(seconds, s)
+			}
+		}
+		return seconds
+	}
+	require.Equal(t, []int{1, 2}, has())
+	c = next(4, true)
+	require.Equal(t, []int{1, 2, 3, 4}, has())
+	c = next(5, false)
+	require.Equal(t, []int{1, 2, 3, 4}, has())
+	c = next(7, true)
+	require.Equal(t, []int{6, 7}, has())
 }
 
 func readOwn(value []byte) (errs map[string]error) {

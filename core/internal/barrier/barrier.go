@@ -121,12 +121,14 @@ func (b *Barrier) Next() (next time.Time, ok bool) {
 func (b *Barrier) Claimed() layout.Cursor { return b.claim }
 
 // verdict is what the claim says of a round. The rounds between it and the claim before have
-// its answer; older ones had theirs.
+// its answer; older ones had theirs, and those that were refused last are known.
 func (b *Barrier) verdict(due time.Time) Verdict {
 	c := b.claim
 	switch {
 	case due.After(c.Due):
 		return Waits
+	case !due.After(c.Since) && c.Refused.Has(due):
+		return Refused
 	case !due.After(c.Since):
 		return Starts
 	case c.Open():

@@ -21,17 +21,23 @@ func TestVerdicts(t *testing.T) {
 		claim layout.Cursor
 		want  Verdict // of an item that is due at 5
 	}{
-		"nobody listens":                        {Rule{}, layout.Cursor{}, Starts},
-		"no round was claimed yet":              {listened, layout.Cursor{}, Waits},
-		"an earlier round":                      {listened, layout.Cursor{Due: at(4), Done: true}, Waits},
-		"an earlier round, refused":             {listened, layout.Cursor{Due: at(4), Done: true, Failed: true}, Waits},
-		"the listener is called":                {listened, layout.Cursor{Due: at(5)}, Waits},
-		"the listener has returned":             {listened, layout.Cursor{Due: at(5), Done: true}, Starts},
-		"it has refused":                        {listened, layout.Cursor{Due: at(5), Done: true, Failed: true}, Refused},
-		"a later round together with this one":  {listened, layout.Cursor{Due: at(7), Since: at(4), Done: true}, Starts},
-		"they are refused together":             {listened, layout.Cursor{Due: at(7), Since: at(4), Done: true, Failed: true}, Refused},
-		"a later round is called for":           {listened, layout.Cursor{Due: at(7), Since: at(5)}, Starts},
-		"a later round was refused, not this":   {listened, layout.Cursor{Due: at(7), Since: at(5), Done: true, Failed: true}, Starts},
+		"nobody listens":                       {Rule{}, layout.Cursor{}, Starts},
+		"no round was claimed yet":             {listened, layout.Cursor{}, Waits},
+		"an earlier round":                     {listened, layout.Cursor{Due: at(4), Done: true}, Waits},
+		"an earlier round, refused":            {listened, layout.Cursor{Due: at(4), Done: true, Failed: true}, Waits},
+		"the listener is called":               {listened, layout.Cursor{Due: at(5)}, Waits},
+		"the listener has returned":            {listened, layout.Cursor{Due: at(5), Done: true}, Starts},
+		"it has refused":                       {listened, layout.Cursor{Due: at(5), Done: true, Failed: true}, Refused},
+		"a later round together with this one": {listened, layout.Cursor{Due: at(7), Since: at(4), Done: true}, Starts},
+		"they are refused together":            {listened, layout.Cursor{Due: at(7), Since: at(4), Done: true, Failed: true}, Refused},
+		"a later round is called for":          {listened, layout.Cursor{Due: at(7), Since: at(5)}, Starts},
+		"a later round was refused, not this":  {listened, layout.Cursor{Due: at(7), Since: at(5), Done: true, Failed: true}, Starts},
+		"this was refused, and a later round is called for": {
+			listened, layout.Cursor{Due: at(7), Since: at(5), Refused: layout.Rounds{After: at(4), UpTo: at(5)}}, Refused,
+		},
+		"one before was refused, and a later round is called for": {
+			listened, layout.Cursor{Due: at(7), Since: at(5), Refused: layout.Rounds{After: at(3), UpTo: at(4)}}, Starts,
+		},
 		"who was called died, and goes unheard": {listened, layout.Cursor{Due: at(5), Done: true, Lost: true}, Starts},
 	}
 	for name, tt := range tests {

@@ -351,7 +351,7 @@ func (l *Leader) next(s snapshot, f Facts, known bool) (next layout.Claim, tell 
 		if !known || to == "" || !ok {
 			continue
 		}
-		*c = layout.Cursor{Due: due, Since: c.Due, At: s.Now, Caller: to, Attempt: 1, Again: f.Listens[to].Again, Fail: f.Listens[to].Fail}
+		*c = layout.Cursor{Due: due, Since: c.Due, At: s.Now, Caller: to, Attempt: 1, Again: f.Listens[to].Again, Fail: f.Listens[to].Fail, Refused: c.Refusals()}
 	}
 	return next, tell
 }

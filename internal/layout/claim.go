@@ -106,7 +106,7 @@ func (c Cursor) Same(o Cursor) bool {
 func MarshalClaim(c Claim) []byte {
 	for p := range Phases {
 		x := c.Of(p)
-		for _, t := range x.instants() {
+		for _, t := range instants(x) {
 			*t = t.UTC()
 		}
 	}
@@ -116,10 +116,10 @@ func MarshalClaim(c Claim) []byte {
 // UnmarshalClaim reads what MarshalClaim writes. The error is a *field.Error.
 func UnmarshalClaim(value []byte) (Claim, error) {
 	var c Claim
-	return c, unmarshalOwn("claim", value, &c, slices.Concat(c.Started.instants(), c.Completed.instants())...)
+	return c, unmarshalOwn("claim", value, &c, slices.Concat(instants(&c.Started), instants(&c.Completed))...)
 }
 
-func (c *Cursor) instants() []*time.Time {
+func instants(c *Cursor) []*time.Time {
 	return []*time.Time{&c.Due, &c.Since, &c.At, &c.Refused.After, &c.Refused.UpTo}
 }
 

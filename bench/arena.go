@@ -24,6 +24,8 @@ type client struct {
 	*process
 	arena *arena
 	jobs  contest.Jobs // all that it has
+	// registered is how long the last of them took to be registered; 0 is not known.
+	registered time.Duration
 }
 
 func (s *settings) arena(ctx context.Context) (*arena, error) {
@@ -86,6 +88,7 @@ func (c *client) add(ctx context.Context, jobs contest.Jobs) (time.Duration, err
 	took, err := c.ask(ctx, contest.Order{Do: contest.DoAdd, Jobs: jobs})
 	c.jobs = jobs
 	c.jobs.Count += jobs.First
+	c.registered = took.Registered
 	return took.Took, err
 }
 

@@ -94,7 +94,7 @@ func TestOnZooKeeper(t *testing.T) {
 func TestResultsAreAddedToAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "all.jsonl")
 	for range 2 {
-		quickly(t, "-scenario", "items-100", "-contender", "Elasticron", "-results", file)
+		quickly(t, "-scenario", "items-100", "-contender", "Elast", "-results", file)
 	}
 	records, err := load(file)
 	require.NoError(t, err)

@@ -22,6 +22,8 @@ type elasticron struct {
 	tally   *contest.Tally
 	again   bool
 	started bool
+
+	registered time.Duration // what that took of the last Add
 }
 
 func openElasticron(ctx context.Context, cfg contest.Config, tally *contest.Tally) (contest.Contender, error) {
@@ -45,6 +47,7 @@ const startTime = 10 * time.Minute
 
 // Add returns when each item of the jobs has an owner.
 func (e *elasticron) Add(ctx context.Context, jobs contest.Jobs) error {
+	begun := time.Now()
 	monitor := core.MonitorOff
 	if jobs.Recorded {
 		monitor = core.MonitorOn
@@ -73,37 +76,52 @@ func (e *elasticron) Add(ctx context.Context, jobs contest.Jobs) error {
 			return err
 		}
 	}
-	return poll(ctx, func() (bool, error) { return owned(e.sched.State()) })
+	if err := poll(ctx, func() (bool, error) { return all(e.sched.State(), registered) }); err != nil {
+		return err
+	}
+	e.registered = time.Since(begun)
+	return poll(ctx, func() (bool, error) { return all(e.sched.State(), owned) })
 }
+
+// Registered implements contest.Registrant.
+func (e *elasticron) Registered() time.Duration { return e.registered }
 
 var errFailed = errors.New("a job cannot run")
 
-func owned(s core.State) (bool, error) {
+// all reports whether all jobs are in a state.
+func all(s core.State, is func(core.JobState) bool) (bool, error) {
 	for _, j := range s.Jobs {
 		switch {
 		case j.Phase == core.PhaseFailed:
 			return false, fmt.Errorf("%w: %s: %w", errFailed, j.Name, j.Err)
-		case j.Phase != core.PhaseRunning, len(j.Instances) == 0, len(j.Instances) == 1 && len(j.Items) != j.Total:
+		case !is(j):
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
+func registered(j core.JobState) bool { return j.Phase == core.PhaseRunning && len(j.Instances) > 0 }
+
+// owned takes it that one that is alone owns all: before the first epoch the total is 0, as it is where
+// others own everything.
+func owned(j core.JobState) bool {
+	return registered(j) && (len(j.Instances) > 1 || j.Total > 0 && len(j.Items) == j.Total)
+}
+
 func (e *elasticron) Close(ctx context.Context) error {
 	return errors.Join(e.sched.Stop(ctx), e.reg.Close())
 }
 
-// poll asks until it is done, or ctx ends.
+// poll asks until it is done, or ctx ends: for a tenth of the time, where the answer takes long.
 func poll(ctx context.Context, done func() (bool, error)) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	for {
+		begun := time.Now()
 		if ok, err := done(); ok || err != nil {
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(max(20*time.Millisecond, 9*time.Since(begun))):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

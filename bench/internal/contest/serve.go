@@ -67,6 +67,13 @@ type Contender interface {
 	Close(ctx context.Context) error
 }
 
+// A Registrant is a contender that registers jobs before they are ready.
+type Registrant interface {
+	Contender
+	// Registered is how long that took of the last Add.
+	Registered() time.Duration
+}
+
 // A Writer is a contender that only writes: it is the limit of the others.
 type Writer interface {
 	Contender
@@ -97,12 +104,14 @@ const (
 
 // An Answer is the line that follows each order.
 type Answer struct {
-	Error     string        `json:"error,omitempty"`
-	Took      time.Duration `json:"took,omitempty"`
-	Idle      int           `json:"idle,omitempty"`
-	Result    Result        `json:"result"`
-	Awakening Awakening     `json:"awakening"`
-	Addr      string        `json:"addr,omitempty"` // of a server
+	Error string        `json:"error,omitempty"`
+	Took  time.Duration `json:"took,omitempty"`
+	// Registered is how much of Took it was until the jobs were registered, where that is known.
+	Registered time.Duration `json:"registered,omitempty"`
+	Idle       int           `json:"idle,omitempty"`
+	Result     Result        `json:"result"`
+	Awakening  Awakening     `json:"awakening"`
+	Addr       string        `json:"addr,omitempty"` // of a server
 }
 
 // Serve is the whole of a contender's process: it does what the lines of in ask for, and
@@ -151,6 +160,9 @@ func (s *server) do(ctx context.Context, o Order) (a Answer, err error) {
 		begun := time.Now()
 		err = s.contender.Add(ctx, o.Jobs)
 		a.Took = time.Since(begun)
+		if r, is := s.contender.(Registrant); is {
+			a.Registered = r.Registered()
+		}
 	case DoIdle:
 		a.Idle = s.tally.Idle()
 	case DoMeasure:

@@ -103,8 +103,8 @@ func all(s core.State, is func(core.JobState) bool) (bool, error) {
 
 func registered(j core.JobState) bool { return j.Phase == core.PhaseRunning && len(j.Instances) > 0 }
 
-// owned takes it that one that is alone owns all: before the first epoch the total is 0, as it is where
-// others own everything.
+// owned: an instance that is alone owns every item. Beside others it may own none; its total is 0 then,
+// as it is before the first epoch.
 func owned(j core.JobState) bool {
 	return registered(j) && (len(j.Instances) > 1 || j.Total > 0 && len(j.Items) == j.Total)
 }
@@ -113,7 +113,7 @@ func (e *elasticron) Close(ctx context.Context) error {
 	return errors.Join(e.sched.Stop(ctx), e.reg.Close())
 }
 
-// poll asks until it is done, or ctx ends: for a tenth of the time, where the answer takes long.
+// poll asks until it is done, or ctx ends. It spends a tenth of the time on asking at most.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	for {
 		begun := time.Now()

@@ -126,7 +126,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 		return nil, errors.New("-repetitions is at least 1, -window 1s")
 	case s.profile != "" && len(s.scenarios) != 1:
 		return nil, errors.New("-profile: give one -scenario too")
-	case s.profile != "" && s.from == 0 && strings.HasSuffix(s.scenarios[0], "recorded"):
+	case s.profile != "" && s.from == 0 && climbs(s.scenarios[0]):
 		return nil, errors.New("-profile: give -from too")
 	}
 	return s, nil

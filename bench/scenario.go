@@ -205,9 +205,12 @@ func (s *settings) stage(ctx context.Context, c *client, jobs contest.Jobs) (mea
 	return c.measure(ctx, s.window)
 }
 
+// climbs reports whether a scenario adds jobs until they are too many.
+func climbs(scenario string) bool { return scenario == "recorded" || scenario == "unrecorded" }
+
 // profiled is one repetition of a scenario, with profiles: recorded runs at a known number of jobs.
 func (s *settings) profiled(ctx context.Context, sc scenario, contender string) (figures, error) {
-	if sc.name != "recorded" && sc.name != "unrecorded" {
+	if !climbs(sc.name) {
 		return sc.run(ctx, s, contender, nil)
 	}
 	return s.alone(ctx, contender, func(ctx context.Context, c *client) (figures, error) {

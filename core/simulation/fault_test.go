@@ -517,7 +517,7 @@ var kinds = []kind{
 		root := j.layout.Ledger(one(r, ids))
 		made := 0
 		for n := range 3 {
-			if at := ledger.Path(root, n); w.make(at, one(r, []string{"", "{", `{"mark":1}`})) {
+			if at := ledger.Path(root, n); w.commit(registry.Create(at, []byte(one(r, []string{"", "{", `{"mark":1}`})))) {
 				made++
 			}
 		}
@@ -722,13 +722,13 @@ func besideElasticJob(leads bool) func(*world, *fault, *rand.Rand) *blow {
 	return func(w *world, f *fault, r *rand.Rand) *blow {
 		j := one(r, w.jobs)
 		at := j.layout
-		if w.read(at.Instance(elasticJob)) != "" || !w.makeEphemeral(at.Instance(elasticJob), "jobInstanceId: "+elasticJob) {
+		if w.read(at.Instance(elasticJob)) != "" || !w.commit(registry.CreateEphemeral(at.Instance(elasticJob), []byte("jobInstanceId: "+elasticJob))) {
 			return nil
 		}
 		if leads {
 			for range 10 {
 				w.remove(at.Leader())
-				if leads = w.makeEphemeral(at.Leader(), elasticJob); leads {
+				if leads = w.commit(registry.CreateEphemeral(at.Leader(), []byte(elasticJob))); leads {
 					break
 				}
 			}

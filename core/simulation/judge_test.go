@@ -157,11 +157,8 @@ func written(ops []registry.Op) map[string]*ledger.Ledger {
 
 // pageOf returns of which page of a ledger a path is.
 func pageOf(at string) (page int, is bool) {
-	if path.Base(path.Dir(path.Dir(at))) != "ledgers" {
-		return 0, false
-	}
-	page, err := strconv.Atoi(path.Base(at))
-	return page, err == nil
+	root, page, is := ledger.ParsePath(at)
+	return page, is && path.Base(path.Dir(root)) == "ledgers"
 }
 
 // judgeTries judges that a fire is given up for the deaths of three instances only where three
@@ -291,11 +288,7 @@ func (w *world) ranExpired(v history.Violation) bool {
 
 // skipUnrecorded reports whether a fire was told as skipped while nothing was recorded.
 func (w *world) skipUnrecorded(k history.Key) bool {
-	due := time.Unix(0, k.Due)
-	return w.whileUnrecorded(k.Job, func(r history.Record) bool {
-		return (r.Kind == history.Skipped || r.Kind == history.Folded) && r.Epoch == k.Epoch &&
-			slices.Contains(r.Items, k.Item) && !due.Before(r.First) && !due.After(r.Due)
-	})
+	return w.whileUnrecorded(k.Job, func(r history.Record) bool { return r.Kind != history.Entered && decides(r, k) })
 }
 
 // whileUnrecorded reports whether something happened in a job while nothing of it was recorded,
@@ -330,37 +323,33 @@ func (w *world) decidedAhead(k history.Key, by time.Duration) (found []history.R
 		if r.Job != k.Job || r.Epoch != k.Epoch || (by == 0 && !due.After(told)) || (!r.Due.After(told.Add(by)) && !r.Into.After(told.Add(by))) {
 			continue
 		}
-		switch r.Kind {
-		case history.Skipped, history.Folded:
-			if slices.Contains(r.Items, k.Item) && !due.Before(r.First) && !due.After(r.Due) {
-				found = append(found, r)
-			}
-		case history.Entered:
-			if keyOf(r) == k {
-				found = append(found, r)
-			}
+		if decides(r, k) {
+			found = append(found, r)
 		}
 	}
 	return found
 }
 
+// decides reports whether a record says that a fire was entered, or that it is not to be.
+func decides(r history.Record, k history.Key) bool {
+	switch r.Kind {
+	case history.Entered:
+		return keyOf(r) == k
+	case history.Skipped, history.Folded:
+		due := time.Unix(0, k.Due)
+		return r.Job == k.Job && r.Epoch == k.Epoch && slices.Contains(r.Items, k.Item) && !due.Before(r.First) && !due.After(r.Due)
+	}
+	return false
+}
+
 // setBack reports whether an owner has told that it sets records back, by a clock that was before
 // the fire, and then ran it, or decided about it again.
 func (w *world) setBack(k history.Key) bool {
-	due := time.Unix(0, k.Due)
-	decides := func(r history.Record) bool {
-		switch r.Kind {
-		case history.Entered:
-			return keyOf(r) == k
-		case history.Skipped, history.Folded:
-			return r.Job == k.Job && r.Epoch == k.Epoch && slices.Contains(r.Items, k.Item) && !due.Before(r.First) && !due.After(r.Due)
-		}
-		return false
-	}
+	before := time.Unix(0, k.Due).Add(100 * time.Millisecond)
 	return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
-		return r.Kind == history.Warned && r.Job == k.Job && strings.Contains(r.Reason, setBackWarning) && r.Wall.Before(due.Add(100*time.Millisecond)) &&
+		return r.Kind == history.Warned && r.Job == k.Job && strings.Contains(r.Reason, setBackWarning) && r.Wall.Before(before) &&
 			slices.ContainsFunc(w.log.records, func(later history.Record) bool {
-				return later.Who == r.Who && later.At >= r.At && decides(later)
+				return later.Who == r.Who && later.At >= r.At && decides(later, k)
 			})
 	})
 }

@@ -247,39 +247,24 @@ func (w *world) write(at, value string) bool {
 	return err == nil
 }
 
-// make makes a node, and reports whether that worked.
-func (w *world) make(at, value string) bool {
+// commit commits as an operator does, and reports whether that worked. What it makes ephemeral ends with
+// the operator's session.
+func (w *world) commit(ops ...registry.Op) bool {
 	hand := w.operator()
 	if hand == nil {
 		return false
 	}
-	_, err := hand.Commit(context.Background(), registry.Create(at, []byte(value)))
-	return err == nil
-}
-
-// makeEphemeral makes a node that ends with the operator's session, and reports whether that
-// worked.
-func (w *world) makeEphemeral(at, value string) bool {
-	hand := w.operator()
-	if hand == nil {
-		return false
-	}
-	_, err := hand.Commit(context.Background(), registry.CreateEphemeral(at, []byte(value)))
+	_, err := hand.Commit(context.Background(), ops...)
 	return err == nil
 }
 
 // remove deletes nodes in one commit.
 func (w *world) remove(paths ...string) bool {
-	hand := w.operator()
-	if hand == nil {
-		return false
-	}
 	var ops []registry.Op
 	for _, at := range paths {
 		ops = append(ops, registry.Delete(at, registry.AnyVersion))
 	}
-	_, err := hand.Commit(context.Background(), ops...)
-	return err == nil
+	return w.commit(ops...)
 }
 
 // read returns a node's value; "" when it is not there.

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -54,11 +55,12 @@ func TestFinding12WhatWaitsForAPlaceAtStopIsGivenBack(t *testing.T) {
 			onEach(t, func(b *bed) {
 				cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 6, Concurrency: 2, Misfire: core.MisfireAll}
 				w := newWitness()
-				release := make(chan struct{})
+				held := make(chan struct{})
+				release := sync.OnceFunc(func() { close(held) })
 				w.hold = func(ctx context.Context, _ core.Shard) error {
 					select {
 					case <-ctx.Done():
-					case <-release:
+					case <-held:
 					}
 					return nil
 				}
@@ -73,7 +75,7 @@ func TestFinding12WhatWaitsForAPlaceAtStopIsGivenBack(t *testing.T) {
 				go func() { stopped <- a.Stop(ctx) }()
 				b.until("nothing waits for a place", func() bool { return a.State().Stopping && len(a.job().Queued) == 0 })
 				if patience > time.Second {
-					close(release)
+					release()
 				}
 				require.NoError(b, <-stopped)
 				for _, e := range of[event.ItemEnded](a) {
@@ -82,9 +84,7 @@ func TestFinding12WhatWaitsForAPlaceAtStopIsGivenBack(t *testing.T) {
 				require.Equal(b, 2, called(), "what waited for a place is not called")
 				require.Len(b, of[event.ItemEnded](a), 2, "what was not called has not ended")
 				w.holds(nil)
-				if patience <= time.Second {
-					close(release)
-				}
+				release()
 				ran := w.count()
 				b.until("the next owner fires", func() bool { return allOwned(6, d) && w.count() >= ran+18 })
 				end := w.last().Add(-2 * time.Second)

@@ -68,8 +68,8 @@ type Cursor struct {
 	Lost bool `json:"lost,omitempty"`
 	// Failed: the listener has refused the round: items that wait for it fail this fire.
 	Failed bool `json:"failed,omitempty"`
-	// Refused are the rounds before this one that were refused last, for items that have not heard
-	// of it yet: a watch may leave out what stood in between.
+	// Refused are the rounds before this one that were refused last. An item that waits for one of them
+	// may not have heard of the refusal: a watch may leave out what stood in between.
 	Refused Rounds `json:"refused,omitzero"`
 }
 

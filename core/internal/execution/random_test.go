@@ -45,8 +45,8 @@ func (p *play) answered(s *step) {
 	p.asked[s.item] = p.asked[s.item][1:]
 }
 
-// listen takes what the owner was told into the books.
-// It reports true when the owner had to register anew.
+// listen takes what the owner was told into the books. It reports true when the owner had to register
+// anew.
 func (p *play) listen() (anew bool) {
 	is := p.take()
 	for _, err := range is.gone { // what the leader wrote was damaged before its owner had read it

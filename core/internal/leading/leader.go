@@ -115,7 +115,7 @@ type Leader struct {
 	stamp     int                   // of this leader's commits
 	refused   int                   // commits in a row that met a change of a ledger
 	contended []string              // whose ledgers the last of them would have written
-	damaged   map[string]damage     // what the last of them found of ledgers, by path
+	damaged   map[string]damage     // pages that somebody has made or deleted, as they say, by their ledger's path
 	warned    map[string]bool       // foreign nodes that were told
 	closed    map[int64]time.Time   // since when it knows that runs are
 	kills     map[string]time.Time  // since when it knows of them, by the names of their nodes

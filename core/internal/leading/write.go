@@ -119,19 +119,18 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 // A damage is what somebody did to pages of a ledger: true is one that stands.
 type damage map[int]bool
 
-// assess takes what a refusal says of the pages of a ledger, so that the next plan mends it: somebody
-// has made one, or deleted it.
+// assess notes what a refused commit says of the pages of a ledger, so that the next plan mends them:
+// somebody has made one, or deleted it.
 func (l *Leader) assess(ctx context.Context, err error) error {
 	failed, refused := errors.AsType[*registry.CommitError](err)
 	if !refused {
 		return nil
 	}
 	root, page, is := ledger.ParsePath(failed.Op.Path)
+	exists, missing := errors.Is(err, registry.ErrExists), errors.Is(err, registry.ErrNotFound)
 	switch {
-	case is && path.Dir(root) == l.cfg.Job.Ledgers() && errors.Is(err, registry.ErrExists):
-		l.note(root, page, true)
-	case is && path.Dir(root) == l.cfg.Job.Ledgers() && errors.Is(err, registry.ErrNotFound):
-		l.note(root, page, false)
+	case is && path.Dir(root) == l.cfg.Job.Ledgers() && (exists || missing):
+		l.note(root, page, exists)
 	case path.Dir(failed.Op.Path) == l.cfg.Job.Ledgers() && errors.Is(err, registry.ErrNotEmpty):
 		root = failed.Op.Path
 		names, err := l.cfg.Session.Children(ctx, root)

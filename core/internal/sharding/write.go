@@ -428,11 +428,7 @@ func (w *writer) leave(id string) {
 	}
 	none := ledger.New(l.Epoch, l.Total)
 	none.Held, none.Until = l.Held, l.Until
-	var items []int
-	for n := range l.All() {
-		items = append(items, n)
-	}
-	w.amend(id, none, items)
+	w.amend(id, none, l.Numbers())
 }
 
 // ends reports whether a ledger is to be replaced as a whole, or dropped.
@@ -476,7 +472,7 @@ func (w *writer) rest() {
 // discard deletes a ledger in which no page has items.
 func (w *writer) discard(id string) {
 	l := w.now[id]
-	strays := l.Strays() // what a step deletes beside is counted
+	strays := l.Strays() // its other pages are counted already
 	w.need(1+strays, w.room.LedgerBytes)
 	if w.ops += strays; !w.dirty(id) {
 		w.ops++
@@ -484,8 +480,8 @@ func (w *writer) discard(id string) {
 	}
 	delete(w.size, id)
 	x := Write{ID: id, Version: w.version[id]}
-	if len(w.now[id].Pages()) > 0 {
-		x.Pages = w.now[id].Write(0, ledger.Room{Value: w.room.MaxValue, Ops: w.room.Ops}).Pages
+	if len(l.Pages()) > 0 {
+		x.Pages = l.Write(0, ledger.Room{Value: w.room.MaxValue, Ops: w.room.Ops}).Pages
 	}
 	w.drop = append(w.drop, x)
 }

@@ -18,6 +18,9 @@ import (
 const (
 	firstPause = 20 * time.Millisecond
 	maxPause   = 250 * time.Millisecond
+	// A short session has less left of it after a restart of a server that is alone: no pause
+	// is longer than T/16.
+	pausePart = 16
 )
 
 // servers says which one is next: the client's host provider. Each client goes
@@ -27,6 +30,7 @@ type servers struct {
 	lookup  func(ctx context.Context, host string) ([]string, error)
 	connect func(ctx context.Context, network, addr string) (net.Conn, error)
 	secure  *tls.Config
+	longest time.Duration // a pause
 
 	mu       sync.Mutex
 	addrs    []string
@@ -38,6 +42,7 @@ type servers struct {
 
 func newServers(cfg Config) *servers {
 	s := &servers{lookup: cfg.Lookup, connect: cfg.Dial, secure: cfg.TLS, addrs: slices.Clone(cfg.Servers), errs: map[string]error{}}
+	s.longest = min(max(cfg.SessionTimeout/pausePart, firstPause), maxPause)
 	rand.Shuffle(len(s.addrs), func(i, j int) { s.addrs[i], s.addrs[j] = s.addrs[j], s.addrs[i] })
 	if s.lookup == nil {
 		s.lookup = net.DefaultResolver.LookupHost
@@ -103,7 +108,7 @@ func (s *servers) pause() time.Duration {
 	if n == 0 {
 		return 0
 	}
-	return wait.Growing(n-1, firstPause, maxPause)
+	return wait.Growing(n-1, firstPause, s.longest)
 }
 
 // dial connects to a server within limit.

@@ -63,14 +63,14 @@ defects: ## what the bare ZooKeeper client gets wrong, without the race detector
 	$(ZOOKEEPER) $(GO) test -count=1 -timeout 5m -run 'TestDefectNewDataComesBeforeItsEvent' ./registry/zookeeper/internal/link
 
 SEEDS = 2000
-# A seed runs on one processor; so do half of the seeds beside the other half.
+# A seed runs on one processor, so all that has seeds runs at the same time.
 HALF = $(shell expr $(SEEDS) / 2)
 SEEDED = cd core/simulation && $(GO) test -count=1 -timeout 30m
 .PHONY: simulation
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
 	tools/side-by-side "$(SEEDED) -run 'TestSimulation|TestSeedsReproduce|TestOffsets' -seeds $(HALF)" \
-		"$(SEEDED) -run TestSimulation -first $$(($(HALF) + 1)) -seeds $$(($(SEEDS) - $(HALF)))"
-	tools/side-by-side "$(SEEDED) -tags failpoint -run TestFailpoints" \
+		"$(SEEDED) -run TestSimulation -first $$(($(HALF) + 1)) -seeds $$(($(SEEDS) - $(HALF)))" \
+		"$(SEEDED) -tags failpoint -run TestFailpoints" \
 		"$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100 && \
 		$(SEEDED) -tags failpoint -run TestMutants -seeds $(SEEDS)"
 

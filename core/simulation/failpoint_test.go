@@ -74,12 +74,16 @@ func TestFailpoints(t *testing.T) {
 	defer func() {
 		fmt.Fprintf(os.Stdout, "%d failpoints, %d ways to strike, %d strikes\n", len(failpoint.Points), len(strikes), all)
 	}()
+	come := visitors(t)
 	for _, point := range failpoint.Points {
 		for _, s := range strikes {
 			t.Run(fmt.Sprintf("%s/%s", point, s.name), func(t *testing.T) {
 				struck := 0
-				for n := uint64(0); n < visits && struck < tries; n++ {
-					res := simulate(t, *first+n, ^mask(0), func(w *world) func() { return w.strikeAt(point, s, &struck) })
+				for _, seed := range come[point] {
+					if struck == tries {
+						break
+					}
+					res := simulate(t, seed, ^mask(0), func(w *world) func() { return w.strikeAt(point, s, &struck) })
 					if len(res.violations) > 0 && sound(t, res.seed) {
 						t.Errorf("seed %d: %s", res.seed, res.violations[0].text)
 					}
@@ -91,6 +95,27 @@ func TestFailpoints(t *testing.T) {
 			})
 		}
 	}
+}
+
+// visitors returns the seeds in which a process comes to each of the failpoints, of those that are looked
+// at: until something is struck a seed goes the same way.
+func visitors(t *testing.T) map[failpoint.Point][]uint64 {
+	t.Helper()
+	come := map[failpoint.Point][]uint64{}
+	for seed := *first; seed < *first+visits; seed++ {
+		res := simulate(t, seed, ^mask(0), func(w *world) func() {
+			return failpoint.Set(func(at failpoint.Point) {
+				if n := len(come[at]); n > 0 && come[at][n-1] == seed {
+					return
+				}
+				if p := w.caller(); p != nil && !closed(p.dead) {
+					come[at] = append(come[at], seed)
+				}
+			})
+		})
+		sounds[seed] = len(res.violations) == 0
+	}
+	return come
 }
 
 var sounds = map[uint64]bool{}

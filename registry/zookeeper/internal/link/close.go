@@ -79,7 +79,7 @@ func (l *Link) farewell(ctx context.Context) error {
 			l.leave()
 			return nil
 		}
-		s.failed(server, err)
+		s.tried(server, err)
 		if ctx.Err() != nil {
 			return fmt.Errorf("zookeeper: end session: %w: %w (%w); its nodes vanish only when it expires",
 				registry.ErrUnavailable, ctx.Err(), s.reasons())

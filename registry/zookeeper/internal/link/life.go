@@ -75,14 +75,14 @@ func (l *Link) online(c *conn) {
 			close(l.up)
 		}
 	}
-	l.servers.reached(c.server)
+	l.servers.tried(c.server, nil)
 }
 
 // offline closes it: the connection has broken.
 func (l *Link) offline(c *conn, reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.servers.failed(c.server, reason)
+	l.servers.tried(c.server, reason)
 	if l.current != c {
 		return
 	}

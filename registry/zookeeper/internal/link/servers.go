@@ -18,9 +18,7 @@ import (
 const (
 	firstPause = 20 * time.Millisecond
 	maxPause   = 250 * time.Millisecond
-	// A short session has less left of it after a restart of a server that is alone: no pause
-	// is longer than T/16.
-	pausePart = 16
+	pausePart  = 16 // no pause is longer than T/16: a short session may outlive a restart too
 )
 
 // servers says which one is next: the client's host provider. Each client goes
@@ -41,8 +39,10 @@ type servers struct {
 }
 
 func newServers(cfg Config) *servers {
-	s := &servers{lookup: cfg.Lookup, connect: cfg.Dial, secure: cfg.TLS, addrs: slices.Clone(cfg.Servers), errs: map[string]error{}}
-	s.longest = min(max(cfg.SessionTimeout/pausePart, firstPause), maxPause)
+	s := &servers{
+		lookup: cfg.Lookup, connect: cfg.Dial, secure: cfg.TLS, addrs: slices.Clone(cfg.Servers), errs: map[string]error{},
+		longest: min(max(cfg.SessionTimeout/pausePart, firstPause), maxPause),
+	}
 	rand.Shuffle(len(s.addrs), func(i, j int) { s.addrs[i], s.addrs[j] = s.addrs[j], s.addrs[i] })
 	if s.lookup == nil {
 		s.lookup = net.DefaultResolver.LookupHost
@@ -69,18 +69,13 @@ func (s *servers) Next() (server string, retryStart bool) {
 
 func (s *servers) alone() bool { return len(s.addrs) == 1 }
 
-// reached forgets the failures.
-func (s *servers) reached(server string) {
+// tried notes why a server was not reached; nil: it was.
+func (s *servers) tried(server string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempts = 0
-	delete(s.errs, server)
-}
-
-func (s *servers) failed(server string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.errs[server] = err
+	if s.errs[server] = err; err == nil {
+		s.attempts = 0
+	}
 }
 
 // reasons says of each server why it was not reached, in their order.
@@ -120,7 +115,7 @@ func (s *servers) dial(ctx context.Context, server string, limit time.Duration) 
 	defer cancel()
 	raw, err := s.reach(ctx, server)
 	if err != nil {
-		s.failed(server, err)
+		s.tried(server, err)
 		return nil, err
 	}
 	return raw, nil

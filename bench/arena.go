@@ -26,6 +26,7 @@ type client struct {
 	jobs  contest.Jobs // all that it has
 	// registered is how long the last of them took to be registered; 0 is not known.
 	registered time.Duration
+	profile    string // a file for the profile of adding jobs; empty is none
 }
 
 func (s *settings) arena(ctx context.Context) (*arena, error) {
@@ -85,7 +86,7 @@ func (c *client) add(ctx context.Context, jobs contest.Jobs) (time.Duration, err
 	if jobs.Count <= 0 {
 		return 0, nil
 	}
-	took, err := c.ask(ctx, contest.Order{Do: contest.DoAdd, Jobs: jobs})
+	took, err := c.ask(ctx, contest.Order{Do: contest.DoAdd, Jobs: jobs, File: c.profile})
 	c.jobs = jobs
 	c.jobs.Count += jobs.First
 	c.registered = took.Registered

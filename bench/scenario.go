@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/elasticron/elasticron/bench/internal/contest"
@@ -321,6 +322,9 @@ func start(ctx context.Context, s *settings, contender string, _ figures) (figur
 			c, err := a.enter(ctx, contender)
 			if err != nil {
 				return err
+			}
+			if s.profile != "" {
+				c.profile = filepath.Join(s.profile, what+".pprof")
 			}
 			took, err := c.add(ctx, jobs)
 			if err != nil {

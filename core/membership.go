@@ -98,6 +98,12 @@ func (j *job) at() (Phase, error) {
 	return j.phase, j.err
 }
 
+// starts reports whether nothing has become of the job yet.
+func (j *job) starts() bool {
+	phase, _ := j.at()
+	return phase == PhaseStarting
+}
+
 // pause begins nothing more, and cancels what runs with hurry. It reports whether
 // nothing is in hand.
 func (j *job) pause(hurry bool) bool {

@@ -33,6 +33,7 @@ type Scheduler struct {
 
 	mu       sync.Mutex
 	jobs     []*job
+	names    map[string]bool // of jobs
 	started  bool
 	stopping bool
 	hurry    bool // items shall be cancelled now
@@ -70,7 +71,7 @@ func (g *broadcast) fire() {
 // New returns a scheduler on a registry, which the caller closes after Stop.
 // It does nothing before Start.
 func New(reg registry.Registry, opts ...Option) *Scheduler {
-	s := &Scheduler{reg: reg, done: make(chan struct{})}
+	s := &Scheduler{reg: reg, done: make(chan struct{}), names: map[string]bool{}}
 	s.opts.now = time.Now
 	for _, o := range opts {
 		o(&s.opts)
@@ -96,15 +97,13 @@ func (s *Scheduler) Add(work Job, cfg JobConfig) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, other := range s.jobs {
-		if other.local.Name == cfg.Name {
-			return &ConfigError{Job: cfg.Name, Field: "Name", Problem: "a job of this name was added already; give each its own"}
-		}
+	if s.names[cfg.Name] {
+		return &ConfigError{Job: cfg.Name, Field: "Name", Problem: "a job of this name was added already; give each its own"}
 	}
 	if s.stopping {
 		return fmt.Errorf("core: job %q: %w", cfg.Name, ErrStopped)
 	}
-	s.jobs = append(s.jobs, j)
+	s.jobs, s.names[cfg.Name] = append(s.jobs, j), true
 	if s.session != nil {
 		j.join(s.session)
 	}
@@ -125,9 +124,10 @@ func (s *Scheduler) Start(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, startWait)
 		defer cancel()
 	}
+	var first *job // that was still starting
 	for {
 		changed := s.state.next()
-		ready, refused, err := s.progress()
+		ready, refused, err := s.progress(&first)
 		switch {
 		case refused != nil: // it will not get better by itself
 			return errors.Join(refused, s.Stop(context.WithoutCancel(ctx)))
@@ -164,19 +164,26 @@ func (s *Scheduler) begin() error {
 	return nil
 }
 
-// progress reports whether every job has left PhaseStarting, or why none ever will.
-func (s *Scheduler) progress() (ready bool, refused, err error) {
+// progress reports whether every job has left PhaseStarting, or why none ever will. It notes one that has not,
+// to ask that first the next time: there may be ten thousand, and each of them wakes Start.
+func (s *Scheduler) progress(first **job) (ready bool, refused, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.openErr; e != nil && (errors.Is(e, registry.ErrDenied) || errors.Is(e, registry.ErrClosed) || errors.Is(e, registry.ErrInvalid)) {
 		return false, fmt.Errorf("core: start: %w", e), nil
 	}
-	var errs []error
+	if j := *first; j != nil && j.starts() {
+		return false, nil, nil
+	}
 	for _, j := range s.jobs {
-		phase, err := j.at()
-		if phase == PhaseStarting {
+		if j.starts() {
+			*first = j
 			return false, nil, nil
 		}
+	}
+	var errs []error
+	for _, j := range s.jobs {
+		_, err := j.at()
 		errs = append(errs, err)
 	}
 	return s.session != nil, nil, errors.Join(errs...)

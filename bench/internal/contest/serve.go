@@ -158,7 +158,7 @@ func (s *server) do(ctx context.Context, o Order) (a Answer, err error) {
 	case DoAdd:
 		s.tally.Grow(o.Jobs.Count, o.Jobs.Items)
 		begun := time.Now()
-		err = s.contender.Add(ctx, o.Jobs)
+		err = profiled(o.File, func() error { return s.contender.Add(ctx, o.Jobs) })
 		a.Took = time.Since(begun)
 		if r, is := s.contender.(Registrant); is {
 			a.Registered = r.Registered()
@@ -192,20 +192,25 @@ func (s *server) measure(ctx context.Context, o Order) (Result, error) {
 // Profile waits until the window of an order is over, and writes a CPU profile of it where the order has
 // a File.
 func Profile(ctx context.Context, o Order) error {
-	if o.File == "" {
-		return until(ctx, o.To)
-	}
 	if err := until(ctx, o.From); err != nil {
 		return err
 	}
-	file, err := os.Create(o.File)
+	return profiled(o.File, func() error { return until(ctx, o.To) })
+}
+
+// profiled does what it is given, and writes a CPU profile of that to a file, unless that has no name.
+func profiled(name string, do func() error) error {
+	if name == "" {
+		return do()
+	}
+	file, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	if err := pprof.StartCPUProfile(file); err != nil {
 		return errors.Join(err, file.Close())
 	}
-	err = until(ctx, o.To)
+	err = do()
 	pprof.StopCPUProfile()
 	return errors.Join(err, file.Close())
 }

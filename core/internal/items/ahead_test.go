@@ -139,8 +139,10 @@ func TestAnEndThatAsksForNoBegin(t *testing.T) {
 		"ElasticJob leads":                      func(_ *Settings, m *Machine) { m.Foreign(true, at(11)) },
 		"the clock cannot be trusted":           func(_ *Settings, m *Machine) { m.Still(true, at(11)) },
 		"the instance stops":                    func(_ *Settings, m *Machine) { m.Stop() },
-		"somebody asks for a run":               func(_ *Settings, m *Machine) { m.Asked([]Ask{{Number: 3, Epoch: 1, At: at(11), Items: map[int]bool{0: true}}}, 3, at(11)) },
-		"fires until lately were ElasticJob's":  func(s *Settings, _ *Machine) { s.Floor = at(15) },
+		"somebody asks for a run": func(_ *Settings, m *Machine) {
+			m.Asked([]Ask{{Number: 3, Epoch: 1, At: at(11), Items: map[int]bool{0: true}}}, 3, at(11))
+		},
+		"fires until lately were ElasticJob's": func(s *Settings, _ *Machine) { s.Floor = at(15) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := Settings{Monitor: true, Misfire: once, Fires: grid(10 * time.Second)}

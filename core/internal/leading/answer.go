@@ -413,6 +413,8 @@ func (a *answering) verdict(r *layout.Run, item int) request.Outcome {
 		return ""
 	case stands && rec.Asked >= r.Number:
 		return request.Crashed
+	case !stands && a.plan.Missing():
+		return "" // it may run, and end under another registration
 	case a.s.Base.Epoch > r.Epoch:
 		return request.Superseded
 	case r.Sealed != "" && stands:

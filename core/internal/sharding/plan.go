@@ -105,6 +105,10 @@ func (p *Plan) Record(epoch, n int) (ledger.Item, bool) {
 	return ledger.Item{}, false
 }
 
+// Missing reports whether the ledger of a registration that stands, or stands in part, is not there: what it
+// held is not known.
+func (p *Plan) Missing() bool { return p.missing }
+
 // Items are those of an instance as the plan leaves them, in the epoch in force; what is lent
 // to it is not.
 func (p *Plan) Items(id string) []int {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -16,6 +18,7 @@ type step struct {
 	program
 
 	name string
+	idle bool // it takes what others leave of the processors, and has a process group of its own
 
 	mu     sync.Mutex
 	rest   []byte // of a line that has not ended
@@ -23,17 +26,21 @@ type step struct {
 	result bool   // last is a result of go test
 }
 
-func (s *step) run() (outcome, time.Duration) {
+func (s *step) run(ctx context.Context) (outcome, time.Duration) {
 	began := time.Now()
 	s.say("starts at %s", began.Format(time.TimeOnly))
-	cmd := exec.Command(s.make, s.name) //nolint:gosec,noctx // this program's purpose; signals end it
+	cmd := exec.Command(s.make, s.name) //nolint:gosec,noctx // this program's purpose; execute ends it
+	if s.idle {
+		cmd = exec.Command("nice", "-n", "19", s.make, s.name) //nolint:gosec,noctx // the same
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, s, s
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		s.beat(began, done)
 	}()
-	o := execute(cmd)
+	o := execute(ctx, cmd)
 	close(done)
 	<-stopped
 	if len(s.rest) > 0 {

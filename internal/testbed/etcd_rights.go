@@ -11,11 +11,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// EtcdUser, with EtcdPassword, is who may use every key of a cluster with Options.Users.
-const EtcdUser, EtcdPassword = "shop", "shop"
-
 const (
-	rootUser, rootPassword = "root", "root"
+	// EtcdUser may use every key of a cluster with Options.Users.
+	EtcdUser = "shop"
+	// EtcdPassword is that user's.
+	EtcdPassword = "shop"
+
+	rootUser     = "root"
+	rootPassword = "root"
 	// everything is each key from this one on, as both ends of a range.
 	everything = "\x00"
 )

@@ -403,9 +403,14 @@ func (b *bed) create(in *instance, path, value string) {
 	})
 }
 
-func (b *bed) remove(in *instance, path string) {
+// remove deletes nodes in one commit.
+func (b *bed) remove(in *instance, paths ...string) {
 	b.Helper()
-	_, err := b.open(in).Commit(b.Context(), registry.Delete(path, registry.AnyVersion))
+	ops := make([]registry.Op, len(paths))
+	for i, p := range paths {
+		ops[i] = registry.Delete(p, registry.AnyVersion)
+	}
+	_, err := b.open(in).Commit(b.Context(), ops...)
 	require.NoError(b, err)
 }
 

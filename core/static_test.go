@@ -389,9 +389,11 @@ func TestABoundInstanceRegistersAnew(t *testing.T) {
 				id, own, others := a.job().Instance, a.job().Items, c.job().Items
 				long.Store(true)
 				b.until("all run", func() bool { return len(a.job().Running) == 2 })
+				var paths []string
 				for _, dir := range nodes {
-					b.remove(c, b.own(c, dir+"/"+id))
+					paths = append(paths, b.own(c, dir+"/"+id))
 				}
+				b.remove(c, paths...) // at once: it registers anew as soon as one is gone
 				long.Store(false)
 				b.until("it has its own", func() bool { return a.job().Instance != id && slices.Equal(own, a.job().Items) })
 				b.fires(a, 3)

@@ -14,7 +14,6 @@ import (
 type change struct {
 	items.Action
 	now      func() time.Time
-	urgent   bool // an end with which a fire begins that is owed
 	delayed  bool
 	stopping bool
 	failover bool
@@ -66,7 +65,7 @@ func (c *change) Misses() time.Time { return c.misses }
 func (c *change) Further() execution.Further { return c.further }
 
 // Patient implements execution.Change: ends wait for their neighbours.
-func (c *change) Patient() bool { return c.Kind == items.End && !c.urgent }
+func (c *change) Patient() bool { return c.Kind == items.End }
 
 // Apply implements execution.Change.
 func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger, apart bool) bool {

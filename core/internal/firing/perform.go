@@ -70,7 +70,6 @@ func (f *Firing) change(a items.Action) *change {
 		c.misses = f.machine.Misses(a.Due)
 	case !a.Next.IsZero():
 		c.misses = f.machine.Misses(a.Next)
-		c.urgent = !a.Next.After(f.cfg.Now())
 	}
 	return c
 }

@@ -150,10 +150,18 @@ func TestDisabledItemsAndServers(t *testing.T) {
 		b.set(a, b.path(a, "servers/127.0.0.1"), "DISABLED")
 		b.set(a, b.path(a, "servers/127.0.0.2"), "DISABLED")
 		b.until("nobody leads", func() bool { return c.job().Leader == "" && strings.Contains(c.job().Disabled, "server") })
-		calls, ran, told := a.gate.calls.Load()+c.gate.calls.Load(), w.count(), len(skips(c, event.SkipDisabled))
+		asked := func() int64 { return a.gate.calls.Load() + c.gate.calls.Load() }
+		calls := asked()
+		b.until("what was under way has ended", func() bool {
+			before := calls
+			pause(500 * time.Millisecond)
+			calls = asked()
+			return calls == before
+		})
+		ran, told := w.count(), len(skips(c, event.SkipDisabled))
 		pause(3 * time.Second)
 		// Finding 25: what is wholly disabled costs nothing; it is told in bulk when it is over.
-		require.Equal(b, calls, a.gate.calls.Load()+c.gate.calls.Load())
+		require.Equal(b, calls, asked())
 		require.Equal(b, ran, w.count())
 		b.set(a, b.path(a, "servers/127.0.0.2"), "ENABLED")
 		b.until("what was due is told", func() bool { return len(skips(c, event.SkipDisabled)) > told })

@@ -11,14 +11,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-const (
-	// EtcdUser may use every key of a cluster with Options.Users.
-	EtcdUser = "shop"
-	// EtcdPassword is that user's.
-	EtcdPassword = "shop"
+// EtcdUser, with EtcdPassword, is who may use every key of a cluster with Options.Users.
+const EtcdUser, EtcdPassword = "shop", "shop"
 
-	rootUser     = "root"
-	rootPassword = "root"
+const (
+	rootUser, rootPassword = "root", "root"
 	// everything is each key from this one on, as both ends of a range.
 	everything = "\x00"
 )

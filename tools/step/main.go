@@ -1,13 +1,12 @@
 // Step makes targets of a Makefile, one after the other, and says what is being made
 // and since when, at least every half minute, whatever that prints itself:
 //
-//	step [-fresh] [-table] [-optional] [-beside target] target…
+//	step [-fresh] [-table] [-optional] target…
 //
 // Each target is one line of steps.log: its name, its seconds and its result. -fresh
 // starts that file anew. The first target that fails is the last one; then, and with
 // -table in the end, all lines of the file are printed as a table. -optional is for
-// targets whose failure ends nothing: there is no table. The target of -beside is made while the others
-// are, with what they leave of the processors, and printed after them.
+// targets whose failure ends nothing: there is no table.
 //
 // The exit code is that of make, or 128 and the number of the signal that ended it;
 // 1 if it cannot be started, 2 for a wrong command line. MAKE names the program.
@@ -15,7 +14,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,7 +48,6 @@ func (p program) run(args []string) int {
 	fresh := f.Bool("fresh", false, "start "+p.log+" anew")
 	table := f.Bool("table", false, "print the table in the end")
 	optional := f.Bool("optional", false, "print no table after a failure")
-	beside := f.String("beside", "", "a `target` that is made beside the others")
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -62,7 +59,7 @@ func (p program) run(args []string) int {
 			return failed
 		}
 	}
-	code := p.together(*beside, f.Args())
+	code := p.steps(f.Args())
 	if *table || code != 0 && !*optional {
 		if err := printTable(p.out, p.log); err != nil {
 			fmt.Fprintf(p.out, "step: no table: %v\n", err)
@@ -71,27 +68,10 @@ func (p program) run(args []string) int {
 	return code
 }
 
-// together makes targets, and one beside them.
-func (p program) together(beside string, targets []string) int {
-	if beside == "" {
-		return p.steps(targets)
-	}
-	c := p.accompany(beside)
-	code := p.steps(targets)
-	if code != 0 {
-		c.cancel()
-	}
-	o, waited := c.join(p)
-	if err := record(p.log, row{Step: beside, Took: waited, Result: o.text + ", " + inWords(c.took) + " beside the others"}); err != nil {
-		fmt.Fprintf(p.out, "step: %v\n", err)
-	}
-	return cmp.Or(code, o.code)
-}
-
 func (p program) steps(targets []string) int {
 	for _, target := range targets {
 		s := &step{program: p, name: target}
-		o, took := s.run(context.Background())
+		o, took := s.run()
 		if err := record(p.log, row{Step: target, Took: took, Result: o.text}); err != nil {
 			fmt.Fprintf(p.out, "step: %v\n", err)
 		}

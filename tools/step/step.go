@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -18,7 +16,6 @@ type step struct {
 	program
 
 	name string
-	idle bool // it takes what others leave of the processors, and has a process group of its own
 
 	mu     sync.Mutex
 	rest   []byte // of a line that has not ended
@@ -26,21 +23,17 @@ type step struct {
 	result bool   // last is a result of go test
 }
 
-func (s *step) run(ctx context.Context) (outcome, time.Duration) {
+func (s *step) run() (outcome, time.Duration) {
 	began := time.Now()
 	s.say("starts at %s", began.Format(time.TimeOnly))
-	cmd := exec.Command(s.make, s.name) //nolint:gosec,noctx // this program's purpose; execute ends it
-	if s.idle {
-		cmd = exec.Command("nice", "-n", "19", s.make, s.name) //nolint:gosec,noctx // the same
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	}
+	cmd := exec.Command(s.make, s.name) //nolint:gosec,noctx // this program's purpose; signals end it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, s, s
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		s.beat(began, done)
 	}()
-	o := execute(ctx, cmd)
+	o := execute(cmd)
 	close(done)
 	<-stopped
 	if len(s.rest) > 0 {

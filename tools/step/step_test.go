@@ -1,10 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -108,45 +106,4 @@ func TestWords(t *testing.T) {
 	} {
 		require.Equal(t, want, inWords(d))
 	}
-}
-
-// One target is made beside the others, and told of after them.
-func TestATargetBesideOthers(t *testing.T) {
-	p, printed := fake(t, `echo "ok  	made $1"`)
-	require.Zero(t, p.run([]string{"-fresh", "-table", "-beside", "long", "build", "tests"}))
-	require.Regexp(t, `(?s)== tests: ok after .*== long: starts at .*ok  	made long
-== long: ok after 0\.\d s
-
-.*long      0\.\d s  ok, 0\.\d s beside the others
-together`, printed.String())
-
-	p, printed = fake(t, `[ "$1" != long ] || exit 7`)
-	require.Equal(t, 7, p.run([]string{"-beside", "long", "build"}))
-	require.Regexp(t, `long +\S+ s +FAILED: exit status 7, `, printed.String())
-}
-
-// When another fails, it is ended with all that it has started.
-func TestWhatIsMadeBesideAFailureEnds(t *testing.T) {
-	pid := filepath.Join(t.TempDir(), "pid")
-	p, printed := fake(t, `if [ "$1" = bad ]; then until [ -s `+pid+` ]; do sleep 0.01; done; exit 7; fi
-sleep 600 & echo $! >`+pid+`.new; mv `+pid+`.new `+pid+`; wait`)
-	require.Equal(t, 7, p.run([]string{"-beside", "long", "bad"}))
-	require.Contains(t, printed.String(), "long  ")
-	started, err := os.ReadFile(pid)
-	require.NoError(t, err)
-	n, err := strconv.Atoi(strings.TrimSpace(string(started)))
-	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n))
-		return err != nil || strings.Contains(string(state), ") Z ") // nobody waits for an orphan in a container
-	}, 10*time.Second, 10*time.Millisecond)
-}
-
-// Whoever waits for it after the others is told.
-func TestWaitingForWhatIsMadeBesideOthers(t *testing.T) {
-	p, printed := fake(t, `while [ "$1" = long ] && [ ! -e "$0.go" ]; do sleep 0.01; done`)
-	p.every = 10 * time.Millisecond
-	p.out = &watched{Builder: printed, sign: "have ended", f: func() { _ = os.WriteFile(p.make+".go", nil, 0o600) }}
-	require.Zero(t, p.run([]string{"-beside", "long", "build"}))
-	require.Contains(t, printed.String(), "== long: the others have ended; it goes on\n")
 }

@@ -71,48 +71,6 @@ func TestAnEndWithTheNextBegin(t *testing.T) {
 	})
 }
 
-// What is owed begins with the end at once: it is dated by that, and a round has begun by it.
-func TestAnEndWithTheBeginOfWhatIsOwed(t *testing.T) {
-	onBed(t, 2, func(b *bed) {
-		now := b.clock()
-		b.rec.Listen(true)
-		b.pass(time.Millisecond)
-		first := now()
-		b.submit(begin, first, 0)
-		b.pass(1500 * time.Millisecond)
-		next := first.Add(time.Second)
-		b.rec.Submit(&step{item: 0, due: first, kind: end, next: next})
-		b.pass(linger)
-		ended := first.Add(1500 * time.Millisecond)
-		require.Equal(t, ledger.Item{Through: next, Run: next}, b.item(0))
-		require.Equal(t, ledger.Last{Began: ended, Ended: ended}, b.last(0))
-		told, err := ledger.DecodeRounds(b.node(roundsPath).Value)
-		require.NoError(t, err)
-		require.Equal(t, next, told.Begun)
-		b.submit(giveBack, next, 0)
-		synctest.Wait()
-		require.Equal(t, ledger.Last{Began: first, Ended: ended}, b.last(0), "there was no second run")
-	})
-}
-
-// Beside a member that goes by what is shown, nothing begins with an end: its node would come later.
-func TestBesideElasticJobNothingBeginsWithAnEnd(t *testing.T) {
-	onBed(t, 2, func(b *bed) {
-		b.rec.Show(showAfter, true)
-		now := b.clock()
-		b.pass(time.Millisecond)
-		first := now()
-		b.submit(begin, first, 0)
-		synctest.Wait()
-		b.requireShown(0)
-		b.pass(time.Second)
-		b.rec.Submit(&step{item: 0, due: first, kind: end, next: first.Add(time.Second)})
-		b.pass(linger)
-		require.Equal(t, ledger.Item{Through: first}, b.item(0))
-		b.requireShown()
-	})
-}
-
 // A round that was begun by a clock which was an hour ahead hides none that begins once it is right.
 func TestRoundsBegunByAClockThatWasAhead(t *testing.T) {
 	onBed(t, 2, func(b *bed) {

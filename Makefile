@@ -63,8 +63,7 @@ defects: ## what the bare ZooKeeper client gets wrong, without the race detector
 	$(ZOOKEEPER) $(GO) test -count=1 -timeout 5m -run 'TestDefectNewDataComesBeforeItsEvent' ./registry/zookeeper/internal/link
 
 SEEDS = 2000
-# A seed runs on one processor; so does each half of what has seeds. Nothing else is made meanwhile: a
-# process that has to wait for its processor lets its goroutines go on in another order.
+# A seed runs on one processor; so does each half of what has seeds.
 HALF = $(shell expr $(SEEDS) / 2)
 SEEDED = cd core/simulation && $(GO) test -count=1 -timeout 30m
 .PHONY: simulation

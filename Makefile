@@ -65,13 +65,13 @@ defects: ## what the bare ZooKeeper client gets wrong, without the race detector
 SEEDS = 2000
 # A seed runs on one processor; so does each half of what has seeds.
 HALF = $(shell expr $(SEEDS) / 2)
-SEEDED = cd core/simulation && $(GO) test -count=1 -timeout 30m
+SEEDED = $(GO) test -C core/simulation -count=1 -timeout 30m
 .PHONY: simulation
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
 	tools/side-by-side "$(SEEDED) -run 'TestSimulation|TestSeedsReproduce|TestOffsets' -seeds $(HALF) && \
 		$(SEEDED) -tags failpoint -run TestFailpoints" \
 		"$(SEEDED) -run TestSimulation -first $$(($(HALF) + 1)) -seeds $$(($(SEEDS) - $(HALF))) && \
-		cd ../.. && $(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100 && \
+		$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100 && \
 		$(SEEDED) -tags failpoint -run TestMutants -seeds $(SEEDS)"
 
 DURATION = 2m

@@ -217,7 +217,6 @@ func misnamed(is, becomes error) flaw {
 	})
 }
 
-// errorBreakages are right in what they do, and wrong in what they say.
 // peek copies what somebody else may write at the same time: that is the flaw, and no race of the test's.
 //
 //go:norace
@@ -229,6 +228,7 @@ func peek(b []byte) []byte {
 	return seen
 }
 
+// errorBreakages are right in what they do, and wrong in what they say.
 var errorBreakages = []breakage{
 	{"R35", "a refusal is said to be an outage as well", "Uncertain/ErrorsAreOfOneClass", "is ErrUnavailable: true",
 		onCommitError(func(_ *flawed, _ context.Context, _ []registry.Op, ce *registry.CommitError) error {

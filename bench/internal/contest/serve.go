@@ -93,7 +93,7 @@ type Order struct {
 
 // What an Order may ask for.
 const (
-	DoAdd     = "add"     // add Jobs; Answer.Took
+	DoAdd     = "add"     // add Jobs; Answer.Took; a CPU profile of it into File
 	DoIdle    = "idle"    // how many jobs have not run; Answer.Idle
 	DoMeasure = "measure" // what is due From, To; Answer.Result; a CPU profile of it into File
 	DoWrite   = "write"   // write From, To; Answer.Result.Begun

@@ -102,7 +102,6 @@ func TestFinding15ACutRunIsToldThoughTheLeaderDiesAfterItsCommit(t *testing.T) {
 
 // Finding 16: what was told as skipped, never to run, ran later.
 func TestFinding16WhatIsToldAsSkippedNeverRuns(t *testing.T) {
-	cut, skipped := 0, 0
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, func(b *bed) {
@@ -142,11 +141,10 @@ func TestFinding16WhatIsToldAsSkippedNeverRuns(t *testing.T) {
 					in.stop(b)
 				}
 				h := b.history(w, ins...)
-				cut, skipped = cut+len(h.cut), skipped+len(h.skipped)
+				require.NotEmpty(b, h.cut, "nothing was cut: the test shows nothing")
+				require.NotEmpty(b, h.skipped)
 				require.Empty(b, h.wrong())
 			})
 		})
 	}
-	require.Positive(t, cut, "nothing was cut: the test shows nothing")
-	require.Positive(t, skipped)
 }

@@ -106,6 +106,12 @@ func (s *session) end(err error) {
 	close(s.done)
 }
 
+// killed ends the session before a call says so: who goes by Err would try again until await has come to it.
+func (s *session) killed() error {
+	s.end(errDead)
+	return errDead
+}
+
 // ended is err, and what the engine is told of the session when err says that it is over.
 func (s *session) ended(err error) error {
 	if errors.Is(err, registry.ErrSessionLost) {
@@ -128,7 +134,7 @@ func (s *session) Err() error {
 func (s *session) Close(ctx context.Context) error {
 	s.proc.pass(ctx, "close", s.proc.request, nil)
 	if closed(s.proc.dead) {
-		return errDead
+		return s.killed()
 	}
 	s.mu.Lock()
 	if s.err == nil {
@@ -183,7 +189,7 @@ func ask[T any](ctx context.Context, s *session, key string, read func() (T, err
 func (s *session) cutShort(ctx context.Context, v verdict, otherwise error) error {
 	switch v {
 	case dead:
-		return errDead
+		return s.killed()
 	case lost:
 		return s.Err()
 	}
@@ -212,7 +218,7 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 	case passed:
 		return rev, s.ended(err)
 	case dead:
-		return 0, errDead
+		return 0, s.killed()
 	case lost:
 		return 0, fmt.Errorf("simulation: %w: %w", registry.ErrUncertain, s.Err())
 	}

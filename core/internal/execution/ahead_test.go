@@ -19,7 +19,7 @@ func (b *bed) clock() (now func() time.Time) {
 }
 
 // A begin that is recorded before it is due says nothing of when it began, and is shown as if it
-// were recorded when it comes due.
+// were recorded just after it comes due: not when the next one does, which goes first.
 func TestABeginAheadOfItsTime(t *testing.T) {
 	onBed(t, 3, func(b *bed) {
 		fire := b.clock()().Add(800 * time.Millisecond)
@@ -30,7 +30,7 @@ func TestABeginAheadOfItsTime(t *testing.T) {
 		b.submit(giveBack, fire, 1)
 		synctest.Wait()
 		require.Zero(t, b.last(1))
-		b.pass(800*time.Millisecond + showAfter - time.Nanosecond)
+		b.pass(800*time.Millisecond + showAfter + aside - time.Nanosecond)
 		b.requireShown()
 		b.pass(time.Nanosecond)
 		b.requireShown(0)
@@ -60,7 +60,7 @@ func TestAnEndWithTheNextBegin(t *testing.T) {
 		ended := first.Add(showAfter)
 		require.Equal(t, ledger.Last{Began: first, Ended: ended, Failed: true}, b.last(0))
 		b.requireShown()
-		b.pass(next.Sub(now()) + showAfter - time.Nanosecond)
+		b.pass(next.Sub(now()) + showAfter + aside - time.Nanosecond)
 		b.requireShown()
 		b.pass(time.Nanosecond)
 		b.requireShown(0)
@@ -68,6 +68,48 @@ func TestAnEndWithTheNextBegin(t *testing.T) {
 		synctest.Wait()
 		b.requireShown()
 		require.Equal(t, ledger.Last{Began: first, Ended: ended, Failed: true}, b.last(0), "there was no second run")
+	})
+}
+
+// What is owed begins with the end at once: it is dated by that, and a round has begun by it.
+func TestAnEndWithTheBeginOfWhatIsOwed(t *testing.T) {
+	onBed(t, 2, func(b *bed) {
+		now := b.clock()
+		b.rec.Listen(true)
+		b.pass(time.Millisecond)
+		first := now()
+		b.submit(begin, first, 0)
+		b.pass(1500 * time.Millisecond)
+		next := first.Add(time.Second)
+		b.rec.Submit(&step{item: 0, due: first, kind: end, next: next})
+		b.pass(linger)
+		ended := first.Add(1500 * time.Millisecond)
+		require.Equal(t, ledger.Item{Through: next, Run: next}, b.item(0))
+		require.Equal(t, ledger.Last{Began: ended, Ended: ended}, b.last(0))
+		told, err := ledger.DecodeRounds(b.node(roundsPath).Value)
+		require.NoError(t, err)
+		require.Equal(t, next, told.Begun)
+		b.submit(giveBack, next, 0)
+		synctest.Wait()
+		require.Equal(t, ledger.Last{Began: first, Ended: ended}, b.last(0), "there was no second run")
+	})
+}
+
+// Beside a member that goes by what is shown, nothing begins with an end: its node would come later.
+func TestBesideElasticJobNothingBeginsWithAnEnd(t *testing.T) {
+	onBed(t, 2, func(b *bed) {
+		b.rec.Show(showAfter, true)
+		now := b.clock()
+		b.pass(time.Millisecond)
+		first := now()
+		b.submit(begin, first, 0)
+		synctest.Wait()
+		b.requireShown(0)
+		b.pass(time.Second)
+		b.rec.Submit(&step{item: 0, due: first, kind: end, next: first.Add(time.Second)})
+		b.pass(linger)
+		require.Equal(t, ledger.Item{Through: first}, b.item(0))
+		b.requireShown()
 	})
 }
 

@@ -163,7 +163,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 			continue
 		}
 		after := rec
-		if !e.Apply(&after, r.led) {
+		if !e.Apply(&after, r.led, r.show.strict) {
 			refused = append(refused, refusal{e.Change, ByRecord, rec, ""})
 			continue
 		}
@@ -171,7 +171,8 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 		b.undo = append(b.undo, former{e.Item(), rec})
 		r.led.Set(e.Item(), after)
 		leaves = leaves || (rec.Leaving && e.Step().over())
-		if e.Step().begins() && after.Request == 0 && after.Run.After(begun) {
+		starts := e.Step().begins() || (e.Follows() && !ledger.Soon(after.Run, at))
+		if starts && after.Request == 0 && after.Run.After(begun) {
 			begun = after.Run
 		}
 		for b.ops = r.show.add(b.ops, e, r.cfg, r.place.ID); len(b.owner) < len(b.ops); {
@@ -227,7 +228,9 @@ func (r *Recorder) remember(e *entry, was ledger.Item, now *ledger.Item, at time
 			last.Began = was.Run
 		}
 		last.Ended, last.Failed = at, e.Step() == EndsFailed
-		e.before = last.Began
+		if e.before = last.Began; e.Follows() && !ledger.Soon(now.Run, at) {
+			last.Began = at
+		}
 	case Undoes:
 		if x, runs := r.show.runs[e.Item()]; runs {
 			last.Began = x.before

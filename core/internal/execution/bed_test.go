@@ -45,6 +45,7 @@ type step struct {
 	further *demand
 	misses  time.Time
 	next    time.Time // of an end: the fire that begins with it
+	apart   bool      // it must not
 }
 
 // A demand is a further operation; given up, it is none.
@@ -92,7 +93,8 @@ func (s *step) Further() Further {
 	return s.further
 }
 
-func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
+func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger, apart bool) bool {
+	s.apart = apart
 	switch s.kind {
 	case begin, redo:
 		if rec.Running() || rec.Leaving || in.Held || !s.due.After(rec.Through) {
@@ -100,8 +102,8 @@ func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		}
 		rec.Through, rec.Run = s.due, s.due
 	case end, fail:
-		if rec.Run = s.next; s.Follows() {
-			rec.Through = s.next
+		if rec.Run = (time.Time{}); s.Follows() {
+			rec.Run, rec.Through = s.next, s.next
 		}
 	case giveBack:
 		rec.Run, rec.Through = time.Time{}, s.due.Add(-1)
@@ -114,7 +116,7 @@ func (s *step) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	return true
 }
 
-func (s *step) Follows() bool { return !s.next.IsZero() }
+func (s *step) Follows() bool { return !s.next.IsZero() && !s.apart }
 
 func (s *step) Step() Step {
 	switch s.kind {

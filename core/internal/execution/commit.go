@@ -80,6 +80,7 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 			e.unknown = b.seq
 		}
 		r.putBack(b.entries)
+		settle.Pause(ctx, again) // ctx ends with either; an adapter may say so before its session does
 	}
 }
 

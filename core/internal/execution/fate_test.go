@@ -551,3 +551,27 @@ func TestTheSessionIsLost(t *testing.T) {
 		})
 	}
 }
+
+// A hasty session says of each commit that it is lost before it is.
+type hasty struct {
+	registry.Session
+	commits int
+}
+
+func (s *hasty) Commit(context.Context, ...registry.Op) (registry.Revision, error) {
+	s.commits++
+	return 0, registry.ErrSessionLost
+}
+
+// Whoever goes by Err does not ask without a pause until it says so too.
+func TestACallKnowsFirstThatTheSessionIsLost(t *testing.T) {
+	var s *hasty
+	onBedOf(t, 1, func(inner registry.Session) registry.Session { s = &hasty{Session: inner}; return s }, func(b *bed) {
+		b.submit(begin, due(1), 0)
+		b.pass(again / 2)
+		require.Equal(t, 1, s.commits)
+		require.NoError(t, b.ses.Close(context.Background()))
+		b.pass(time.Minute)
+		require.Equal(t, 1, s.commits)
+	})
+}

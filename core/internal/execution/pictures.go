@@ -20,6 +20,9 @@ const (
 	showTimeout = time.Second
 	// missedAfter is how long a fire is owed until it is shown that the item misses it.
 	missedAfter = time.Second
+	// aside is how long after an instant at which fires come due a run is shown that has begun at one:
+	// they go first.
+	aside = time.Millisecond
 )
 
 // A run is one that the ledger records, with what is known of its running node: a picture
@@ -170,7 +173,7 @@ func (r *Recorder) noteBegin(e *entry) {
 	begins := e.Step().begins()
 	x := run{from: time.Now(), before: e.before, again: begins && e.shows && e.Step() == BeginsAgain && !e.plain}
 	if !p.strict && ledger.Soon(e.due, wall) {
-		x.from = x.from.Add(e.due.Sub(wall))
+		x.from = x.from.Add(e.due.Sub(wall) + aside)
 	}
 	switch {
 	case begins && e.shows:

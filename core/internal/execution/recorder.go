@@ -56,8 +56,9 @@ type Change interface {
 	// Step is what it means to the item's run.
 	Step() Step
 	// Apply changes the record. It reports false when the record, in a ledger that
-	// is held or not, refuses the change. It may be called again after a failure.
-	Apply(rec *ledger.Item, in *ledger.Ledger) bool
+	// is held or not, refuses the change. It may be called again after a failure. With apart
+	// nothing begins together with an end: what runs is shown before its function is called.
+	Apply(rec *ledger.Item, in *ledger.Ledger, apart bool) bool
 	// Patient reports whether it may wait a moment for its neighbours.
 	Patient() bool
 	// Follows reports, of an end and after Apply, whether the item's next fire is recorded as running.

@@ -19,9 +19,10 @@ type change struct {
 	failover bool
 	instance string
 	// Of an end; unknown: the record has no such run any more. followed: the begin of the next fire
-	// is recorded with it.
+	// is recorded with it. apart: it is not to be.
 	unknown      bool
 	followed     bool
+	apart        bool
 	epoch, total int
 	took         time.Duration
 	err          error
@@ -67,8 +68,8 @@ func (c *change) Further() execution.Further { return c.further }
 func (c *change) Patient() bool { return c.Kind == items.End }
 
 // Apply implements execution.Change.
-func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger) bool {
-	if !c.apply(rec, in) {
+func (c *change) Apply(rec *ledger.Item, in *ledger.Ledger, apart bool) bool {
+	if c.apart = apart; !c.apply(rec, in) {
 		return false
 	}
 	if rec.Asked <= c.closed || failpoint.Mutant(failpoint.AskedForgotten) {
@@ -121,8 +122,16 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		}
 		rec.Through = later(rec.Through, c.Through, !c.Reset)
 	}
-	rec.Told = items.Told(c.Skips)
+	rec.Told = items.Told(c.told())
 	return true
+}
+
+// told are the skips that are told once the change is committed.
+func (c *change) told() []items.Skip {
+	if c.followed && len(c.NextSkips) > 0 {
+		return append(slices.Clip(c.Skips), c.NextSkips...)
+	}
+	return c.Skips
 }
 
 // begin says that the fire runs. Only one of the schedule, and not one that runs again, moves the
@@ -140,7 +149,8 @@ func (c *change) begin(rec *ledger.Item) {
 
 // follow says of the next fire that it runs, where the record lets it.
 func (c *change) follow(rec *ledger.Item, in *ledger.Ledger) {
-	c.followed = !c.Next.IsZero() && !c.unknown && c.Next.After(rec.Through) && !in.Held && !rec.Leaving && !rec.Lent() && !rec.Redo.Owed()
+	c.followed = !c.Next.IsZero() && !c.unknown && !c.apart && c.Next.After(rec.Through) && !overtaken(c.NextSkips, *rec) &&
+		!in.Held && !rec.Leaving && !rec.Lent() && !rec.Redo.Owed()
 	if c.followed {
 		rec.Run, rec.Through = c.Next, c.Next
 	}
@@ -179,7 +189,11 @@ func (c *change) mayAccount(rec ledger.Item, in *ledger.Ledger) bool {
 // overtaken reports whether fires that are to be told as skipped or folded have their outcome by
 // now: another instance had the item meanwhile, and this one has not heard of it. It decides again.
 func (c *change) overtaken(rec ledger.Item) bool {
-	return !c.delayed && !c.Reset && slices.ContainsFunc(c.Skips, func(s items.Skip) bool { return !s.First.After(rec.Through) })
+	return !c.delayed && !c.Reset && overtaken(c.Skips, rec)
+}
+
+func overtaken(skips []items.Skip, rec ledger.Item) bool {
+	return slices.ContainsFunc(skips, func(s items.Skip) bool { return !s.First.After(rec.Through) })
 }
 
 // mayBegin reports whether the record lets the fire begin.

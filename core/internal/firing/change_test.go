@@ -22,12 +22,12 @@ func TestTheBeginOfAFireThatRunsAgainLeavesTheCursor(t *testing.T) {
 			c := change{
 				Action: items.Action{Kind: items.Begin, Due: at(2), Redo: true, Lost: "a", Tries: 1, Request: request}, now: time.Now, epoch: 1,
 			}
-			require.True(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}))
+			require.True(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}, false))
 			require.Equal(t, at(2), rec.Run)
 			require.Equal(t, ledger.Redo{Lost: "a", Tries: 1}, rec.Redo, "what it runs again for stays until it has ended")
 			require.Equal(t, at(5), rec.Through)
 			c.Action = items.Action{Kind: items.End, Due: at(2), Redo: true, Through: at(4), Request: request}
-			require.True(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}))
+			require.True(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}, false))
 			require.Equal(t, at(5), rec.Through)
 			require.True(t, rec.Run.IsZero())
 			require.Equal(t, ledger.Redo{}, rec.Redo)
@@ -39,11 +39,34 @@ func TestTheBeginOfAFireThatRunsAgainLeavesTheCursor(t *testing.T) {
 func TestABeginMovesTheCursorToItsFire(t *testing.T) {
 	rec := ledger.Item{Through: at(1)}
 	c := change{Action: items.Action{Kind: items.Begin, Due: at(2)}, now: time.Now, epoch: 1}
-	require.True(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}))
+	require.True(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}, false))
 	require.Equal(t, ledger.Item{Through: at(2), Run: at(2)}, rec)
-	require.False(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}), "it runs")
+	require.False(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}, false), "it runs")
 	rec.Run = time.Time{}
-	require.False(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}), "it has been begun")
+	require.False(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1}, false), "it has been begun")
+}
+
+// What is told of the fires before the next one stands in the commit that begins it, or in none.
+func TestAnEndTellsWhatItsNextFireStandsFor(t *testing.T) {
+	folded := []items.Skip{{First: at(3), Last: at(3), Count: 1, Into: at(4)}}
+	end := items.Action{Kind: items.End, Due: at(2), Through: at(2), Next: at(4), NextSkips: folded}
+	runs := ledger.Item{Through: at(2), Run: at(2)}
+	in := &ledger.Ledger{Epoch: 1}
+
+	c, rec := change{Action: end, now: time.Now, epoch: 1}, runs
+	require.True(t, c.Apply(&rec, in, false))
+	require.Equal(t, ledger.Item{Through: at(4), Run: at(4), Told: items.Told(folded)}, rec)
+	require.Equal(t, folded, c.told())
+
+	rec = runs
+	require.True(t, c.Apply(&rec, in, true), "what runs is shown first")
+	require.Equal(t, ledger.Item{Through: at(2)}, rec)
+	require.Empty(t, c.told())
+
+	rec = ledger.Item{Through: at(3), Run: at(2)}
+	require.True(t, c.Apply(&rec, in, false), "others have decided about one of them")
+	require.Equal(t, ledger.Item{Through: at(3)}, rec)
+	require.Empty(t, c.told())
 }
 
 // Of an item that is lent the record lets nothing begin but what runs again, nor does the borrower
@@ -55,7 +78,7 @@ func TestOfWhatIsLentOnlyWhatRunsAgainBegins(t *testing.T) {
 	owed.Redo = ledger.Redo{Due: at(5), Lost: "x", Tries: 1}
 	apply := func(rec ledger.Item, a items.Action) (ledger.Item, bool) {
 		c := change{Action: a, now: time.Now, epoch: 1}
-		return rec, c.Apply(&rec, in)
+		return rec, c.Apply(&rec, in, false)
 	}
 	for name, a := range map[string]items.Action{
 		"a fire":                   {Kind: items.Begin, Due: at(7)},
@@ -70,14 +93,14 @@ func TestOfWhatIsLentOnlyWhatRunsAgainBegins(t *testing.T) {
 		require.False(t, applied, name)
 	}
 	c := change{Action: items.Action{Kind: items.Begin, Due: at(5), Redo: true}, now: time.Now, epoch: 1}
-	require.True(t, c.Apply(&owed, in))
+	require.True(t, c.Apply(&owed, in, false))
 	require.Equal(t, at(5), owed.Run)
 	c.Action = items.Action{Kind: items.End, Due: at(5), Redo: true, Through: at(5)}
-	require.True(t, c.Apply(&owed, in))
+	require.True(t, c.Apply(&owed, in, false))
 	require.Equal(t, lent, owed, "it is lent until its owner is back")
 	owed.Told = ledger.Told{}.With(ledger.Note{Due: at(4), Instance: "x"})
 	c.Action = items.Action{Kind: items.Account, Through: at(5)}
-	require.True(t, c.Apply(&owed, in))
+	require.True(t, c.Apply(&owed, in, false))
 	require.Equal(t, lent, owed, "the borrower has told what was decided")
 }
 
@@ -86,7 +109,7 @@ func TestAnEndBeginsTheNextFire(t *testing.T) {
 	ends := func(rec ledger.Item, in ledger.Ledger) (ledger.Item, bool) {
 		c := change{Action: items.Action{Kind: items.End, Due: at(2), Through: at(2), Next: at(4)}, now: time.Now, epoch: 1}
 		in.Epoch = 1
-		require.True(t, c.Apply(&rec, &in))
+		require.True(t, c.Apply(&rec, &in, false))
 		return rec, c.Follows()
 	}
 	runs := ledger.Item{Through: at(2), Run: at(2)}
@@ -94,7 +117,7 @@ func TestAnEndBeginsTheNextFire(t *testing.T) {
 	require.True(t, followed)
 	require.Equal(t, ledger.Item{Through: at(4), Run: at(4)}, rec)
 	undo := change{Action: items.Action{Kind: items.GiveBack, Due: at(4), Through: at(2)}, now: time.Now, epoch: 1}
-	require.True(t, undo.Apply(&rec, &ledger.Ledger{Epoch: 1}))
+	require.True(t, undo.Apply(&rec, &ledger.Ledger{Epoch: 1}, false))
 	require.Equal(t, ledger.Item{Through: at(2)}, rec)
 
 	plain := ledger.Item{Through: at(2)}

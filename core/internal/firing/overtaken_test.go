@@ -23,10 +23,10 @@ func TestWhatAnotherHasRunIsNotToldAsMissed(t *testing.T) {
 			return &change{now: func() time.Time { return at(4) }, Action: items.Action{Kind: kind, Due: at(4), Through: at(4), Skips: []items.Skip{skip}}}
 		}
 		stale := ledger.Item{Through: at(3)}
-		require.False(t, change().Apply(&stale, ledger.New(1, 1)), "%v", kind)
+		require.False(t, change().Apply(&stale, ledger.New(1, 1), false), "%v", kind)
 		require.Equal(t, ledger.Item{Through: at(3)}, stale)
 		rec := ledger.Item{Through: at(2)}
-		require.True(t, change().Apply(&rec, ledger.New(1, 1)), "%v", kind)
+		require.True(t, change().Apply(&rec, ledger.New(1, 1), false), "%v", kind)
 		require.Equal(t, at(4), rec.Through)
 		require.Len(t, rec.Told.Notes(), 1)
 	}

@@ -356,7 +356,7 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 	for _, x := range changes {
 		c, _ := x.(*change) // the recorder has no others
 		n := c.Action.Item
-		told.add(n, c.Skips)
+		told.add(n, c.told())
 		switch c.Kind {
 		case items.Begin:
 			actions = append(actions, f.machine.Begun(n, c.Due, rev)...)

@@ -42,9 +42,10 @@ type Action struct {
 	Due time.Time
 	// Through is the item's cursor after End, GiveBack and Account.
 	Through time.Time
-	// Next is the fire whose begin is to be recorded with End, ahead of its time, where the record
-	// lets it: then Followed takes the place of Committed. Zero is none.
-	Next time.Time
+	// Next is the fire whose begin is to be recorded with End, since it is owed or near, where the
+	// record lets it: then Followed takes the place of Committed. Zero is none. NextSkips are told with it.
+	Next      time.Time
+	NextSkips []Skip
 	// Fence is the token of Run.
 	Fence registry.Revision
 	// Ahead: the begin was recorded before the fire was due. Run waits until then.

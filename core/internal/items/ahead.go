@@ -1,6 +1,7 @@
 package items
 
 import (
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/misfire"
@@ -8,21 +9,74 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// follows returns the fire whose begin may be recorded now though it is not due yet: nothing
-// else of the item comes before it.
-func (m *Machine) follows(it *item, now time.Time) (time.Time, bool) {
-	if !m.ahead() || it.leaving || it.lent || it.unrecorded || m.off(it) || it.redo.Owed() || len(m.wary) > 0 || m.wanted(it) != nil {
+// A following is a fire that is begun, as it was decided.
+type following struct {
+	due   time.Time
+	skips []Skip // told with it
+	// folded, madeUp, owes and ahead are the item's then.
+	folded              int
+	madeUp, owes, ahead bool
+}
+
+// take makes it the fire in hand of an item with a cursor.
+func (it *item) take(f *following, cursor time.Time) {
+	it.before, it.folded, it.owes, it.madeUp, it.ahead = lastOf(f.skips, cursor), f.folded, f.owes, f.madeUp, f.ahead
+}
+
+// first is the first fire that is to run by a decision, which has one.
+func first(it *item, d misfire.Decision, now time.Time) *following {
+	f := &following{due: d.Runs[0], skips: skipped(d), folded: d.Folded.Count, owes: len(d.Runs) > 1}
+	if d.Folded.Count > 0 {
+		f.skips = append(f.skips, Skip{First: d.Folded.First, Last: d.Folded.Last, Count: d.Folded.Count, Into: f.due})
+	}
+	f.madeUp = f.owes || now.Sub(f.due) > misfire.Prompt || f.due.Before(it.freed)
+	return f
+}
+
+// following is the fire whose begin goes with the end of the one in hand: one that is owed, which costs
+// one commit less, just where there are too many, or one that is near; nil is none.
+func (m *Machine) following(it *item, now time.Time) *following {
+	if !m.comesNext(it) {
+		return nil
+	}
+	if next, near := m.near(it, now); near {
+		return &following{due: next, ahead: true}
+	}
+	if m.set.Misfire.Policy == misfire.Skip || it.cursor.Before(m.set.Floor) {
+		return nil
+	}
+	if d := m.decide(it.cursor, now, now); len(d.Runs) > 0 {
+		return first(it, d, now)
+	}
+	return nil
+}
+
+// joins reports whether an end and a begin may be one commit, and a fire begun before it is due.
+// Where somebody listens to rounds they may not: a round would seem to have started.
+func (m *Machine) joins() bool {
+	return m.set.Monitor && !m.set.Delayed && !m.set.Rounds && !m.held && !m.stopping && !m.still
+}
+
+// comesNext reports whether nothing comes before the item's next fire, which may be begun with an end or
+// before it is due.
+func (m *Machine) comesNext(it *item) bool {
+	if !m.joins() || it.leaving || it.lent || it.unrecorded || it.redo.Owed() || len(m.wary) > 0 {
+		return false
+	}
+	return !m.off(it) && m.wanted(it) == nil
+}
+
+// near returns the item's next fire when it is not due yet and may be begun all the same.
+func (m *Machine) near(it *item, now time.Time) (time.Time, bool) {
+	if m.set.Ahead == 0 {
 		return time.Time{}, false
 	}
 	next, ok := m.after(it.cursor)
 	return next, ok && next.After(now) && next.Sub(now) <= m.set.Ahead && next.After(m.set.Floor)
 }
 
-// ahead reports whether begins are recorded before they come due. Where somebody listens to
-// rounds they are not: a round would seem to have started.
-func (m *Machine) ahead() bool {
-	return m.set.Ahead > 0 && m.set.Monitor && !m.set.Delayed && !m.set.Rounds && !m.held && !m.stopping && !m.still
-}
+// ahead reports whether begins are recorded before they come due.
+func (m *Machine) ahead() bool { return m.set.Ahead > 0 && m.joins() }
 
 // lead is how long before it is due a fire is begun by the timer. Jobs that fire together have
 // each their own, in the second half of the time before it.
@@ -51,13 +105,13 @@ func (x *nextFire) after(t time.Time, fires misfire.Fires) (time.Time, bool) {
 
 // beginAhead takes the next fire of an idle item in hand that owes nothing, if it is near.
 func (m *Machine) beginAhead(it *item, now time.Time) {
-	due, near := m.follows(it, now)
-	if !near || due.Sub(now) > m.lead() || m.withholds() {
+	if !m.comesNext(it) {
 		return
 	}
-	it.before, it.folded, it.owes, it.madeUp = it.cursor, 0, false, false
-	it.ahead = true
-	m.begin(it, due, nil)
+	if due, near := m.near(it, now); near && due.Sub(now) <= m.lead() {
+		it.take(&following{ahead: true}, it.cursor)
+		m.begin(it, due, nil)
+	}
 }
 
 // recall has what was begun ahead, and is not due yet, given back: something has changed by
@@ -70,7 +124,7 @@ func (m *Machine) recall(it *item, now time.Time) {
 	case it.phase == beginning:
 		it.recalled = true
 	}
-	if !it.next.IsZero() { // with the end that is being committed
+	if it.next != nil { // with the end that is being committed
 		it.recalled = true
 	}
 }
@@ -96,16 +150,16 @@ func (m *Machine) begun(it *item, fence registry.Revision) {
 // of the fire due, which End named as the next.
 func (m *Machine) Followed(n int, through, due time.Time, fence registry.Revision, now time.Time) []Action {
 	it := m.inHand(n)
-	if it == nil || it.phase != ending || !it.next.Equal(due) {
+	if it == nil || it.phase != ending || it.next == nil || !it.next.due.Equal(due) {
 		return nil
 	}
 	m.visited++
-	recalled := it.recalled
-	it.told, it.skips, it.unrecorded, it.cursor = Told(it.skips), nil, false, through
+	next, recalled := it.next, it.recalled
+	it.told, it.skips, it.unrecorded, it.cursor = Told(append(slices.Clip(it.skips), next.skips...)), nil, false, through
 	m.restIn(it)
 	m.tellMissed(it)
-	it.before, it.folded, it.owes, it.madeUp = through, 0, false, false
-	it.due, it.cursor, it.through, it.recorded, it.ahead, it.recalled = due, due, due, true, true, recalled
+	it.take(next, through)
+	it.due, it.cursor, it.through, it.recorded, it.recalled = due, due, due, true, recalled
 	m.begun(it, fence)
 	m.relieve(now)
 	return m.done()

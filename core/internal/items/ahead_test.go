@@ -68,13 +68,93 @@ func TestAnEndAsksForTheNextBegin(t *testing.T) {
 	require.Empty(t, m.Followed(0, at(10), at(20), 2, at(19)), "nothing waits for it")
 }
 
-// What is owed goes first, and the end is a plain one.
+// What is owed goes first.
 func TestNothingIsBegunAheadOfWhatIsOwed(t *testing.T) {
 	m := owning(ahead, 1)
 	ranFrom(t, m, m.Tick(at(8)))
-	require.Zero(t, one(t, m.Returned(0, at(10), at(29)), End).Next)
+	require.Equal(t, at(20), one(t, m.Returned(0, at(10), at(29)), End).Next)
 	a := one(t, m.Committed(0, at(10), at(29)), Begin)
 	require.Equal(t, at(20), a.Due)
+}
+
+// The end of a run that has outlasted the next fire asks for the begin of what is owed, whether or not
+// fires are begun ahead of their time.
+func TestAnEndAsksForTheBeginOfWhatIsOwed(t *testing.T) {
+	folded := []Skip{{First: at(20), Last: at(20), Count: 1, Into: at(30)}}
+	ended := func() *Machine {
+		m := owning(Config{Settings: Settings{Monitor: true, Misfire: once}}, 1)
+		ranFrom(t, m, m.Tick(at(10)))
+		require.Equal(t, []Action{{Kind: End, Due: at(10), Through: at(10), Next: at(30), NextSkips: folded}}, m.Returned(0, at(10), at(31)))
+		return m
+	}
+	m := ended()
+	require.Equal(t, []Action{{Kind: Run, Due: at(30), Fence: 2, MadeUp: true, Folded: 1}}, m.Followed(0, at(10), at(30), 2, at(32)))
+	require.Equal(t, Told(folded), m.items[0].told)
+	require.True(t, m.Entered(0, at(30)))
+	require.Equal(t, []Action{{Kind: End, Due: at(30), Through: at(30)}}, m.Returned(0, at(30), at(33)))
+
+	m = ended() // the record did not let it: it is decided anew
+	a := one(t, m.Committed(0, at(10), at(41)), Begin)
+	require.Equal(t, at(40), a.Due)
+	require.Equal(t, 2, a.Skips[0].Count)
+
+	m = ended()
+	m.Stop()
+	back := one(t, m.Followed(0, at(10), at(30), 2, at(32)), GiveBack)
+	require.Equal(t, at(20), back.Through, "what was folded has been told")
+	require.Equal(t, at(30), back.Due)
+	require.Empty(t, m.Committed(0, at(20), at(33)))
+	require.True(t, m.Quiet())
+
+	m = ended()
+	m.Known(0, true, at(32))
+	require.Equal(t, at(20), one(t, m.Followed(0, at(10), at(30), 2, at(32)), GiveBack).Through)
+}
+
+// All fires that are owed run one after the other, a commit each.
+func TestABacklogCostsACommitAFire(t *testing.T) {
+	m := owning(Config{Settings: Settings{Monitor: true, Misfire: each}}, 1)
+	ranFrom(t, m, m.Tick(at(10)))
+	due, now := 10, 55.0
+	for ; due < 50; due += 10 {
+		a := one(t, m.Returned(0, at(float64(due)), at(now)), End)
+		require.Equal(t, at(float64(due+10)), a.Next)
+		require.Empty(t, a.NextSkips)
+		run := one(t, m.Followed(0, at(float64(due)), a.Next, 2, at(now)), Run)
+		require.True(t, run.MadeUp)
+		require.True(t, m.Entered(0, run.Due))
+		now++
+	}
+	require.Zero(t, one(t, m.Returned(0, at(50), at(now)), End).Next)
+	require.Empty(t, m.Committed(0, at(50), at(now)))
+}
+
+// An end is a plain one where something else comes first, or may.
+func TestAnEndThatAsksForNoBegin(t *testing.T) {
+	for name, change := range map[string]func(s *Settings, m *Machine){
+		"what came due while it ran is skipped": func(s *Settings, _ *Machine) { s.Misfire = skip },
+		"somebody listens to rounds":            func(s *Settings, _ *Machine) { s.Rounds = true },
+		"the server is disabled":                func(_ *Settings, m *Machine) { m.Server(false, at(11)) },
+		"the item is disabled":                  func(_ *Settings, m *Machine) { m.Known(0, true, at(11)) },
+		"ElasticJob leads":                      func(_ *Settings, m *Machine) { m.Foreign(true, at(11)) },
+		"the clock cannot be trusted":           func(_ *Settings, m *Machine) { m.Still(true, at(11)) },
+		"the instance stops":                    func(_ *Settings, m *Machine) { m.Stop() },
+		"somebody asks for a run": func(_ *Settings, m *Machine) {
+			m.Asked([]Ask{{Number: 3, Epoch: 1, At: at(11), Items: map[int]bool{0: true}}}, 3, at(11))
+		},
+		"fires until lately were ElasticJob's": func(s *Settings, _ *Machine) { s.Floor = at(15) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := Settings{Monitor: true, Misfire: once, Fires: grid(10 * time.Second)}
+			m := owning(Config{Settings: set}, 1)
+			ranFrom(t, m, m.Tick(at(10)))
+			change(&set, m)
+			m.Change(set, at(11))
+			end := one(t, m.Returned(0, at(10), at(31)), End)
+			require.Zero(t, end.Next)
+			require.Empty(t, end.NextSkips)
+		})
+	}
 }
 
 // A switch that is seen before a fire is due takes its begin back, wherever it is.

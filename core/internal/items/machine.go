@@ -118,9 +118,9 @@ type item struct {
 	// givenBack: the begin in hand is being undone.
 	givenBack bool
 	// ahead: the begin in hand was recorded, or is being, before it was due. next is the fire whose
-	// begin the end in hand asks to have recorded too. recalled: it is to be given back.
+	// begin the end in hand asks to have recorded too, or nil. recalled: it is to be given back.
 	ahead    bool
-	next     time.Time
+	next     *following
 	recalled bool
 	cut      event.CutReason // why it is not
 	// request is the run that somebody asked for which is in hand, or is to run again; else 0.
@@ -266,7 +266,7 @@ func (m *Machine) rest(it *item) {
 
 // restIn forgets what was in hand of an item.
 func (m *Machine) restIn(it *item) {
-	it.redoing, it.givenBack, it.ahead, it.recalled, it.next = false, false, false, false, time.Time{}
+	it.redoing, it.givenBack, it.ahead, it.recalled, it.next = false, false, false, false, nil
 	if !it.redo.Owed() {
 		it.request = 0
 	}
@@ -717,10 +717,13 @@ func (m *Machine) Returned(n int, due, now time.Time) []Action {
 	if it.recorded {
 		m.enter(it, ending)
 		it.skips = skips
-		if next, near := m.follows(it, now); near && !stray && it.request == 0 && !it.redoing && m.open(it) {
-			it.next = next
+		end := Action{Kind: End, Item: n, Due: due, Through: it.cursor, Skips: skips, Redo: it.redoing, Request: it.request}
+		if !stray && it.request == 0 && !it.redoing && m.open(it) {
+			if it.next = m.following(it, now); it.next != nil {
+				end.Next, end.NextSkips = it.next.due, it.next.skips
+			}
 		}
-		m.put(Action{Kind: End, Item: n, Due: due, Through: it.cursor, Next: it.next, Skips: skips, Redo: it.redoing, Request: it.request})
+		m.put(end)
 		return m.done()
 	}
 	it.unrecorded = true

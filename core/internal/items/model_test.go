@@ -199,6 +199,10 @@ func (w *world) do(actions []Action) {
 
 // follows requires that what the machine has just decided is what the policy says.
 func (w *world) follows(a Action) {
+	if a.Kind == End && !a.Next.IsZero() && !a.Next.After(w.now) {
+		w.follows(Action{Kind: Begin, Item: a.Item, Due: a.Next, Skips: a.NextSkips})
+		a.Next = time.Time{}
+	}
 	begins := !a.Redo && (a.Kind == Begin || (a.Kind == Run && a.Fence == 0))
 	if it := w.m.items[a.Item]; begins && it != nil && it.lent {
 		w.Fatalf("%+v: it is lent", a)
@@ -353,9 +357,11 @@ func (w *world) commit(i int, obstructed bool) {
 	if a.Kind != CutRedo {
 		after.Told = ledger.Told{}
 	}
-	if a.Kind == End && !a.Next.IsZero() && rec.Run.Equal(a.Due) && a.Next.After(after.Through) &&
+	overtaken := slices.ContainsFunc(a.NextSkips, func(s Skip) bool { return !s.First.After(after.Through) })
+	if a.Kind == End && !a.Next.IsZero() && rec.Run.Equal(a.Due) && a.Next.After(after.Through) && !overtaken &&
 		!w.led.Held && !rec.Leaving && !rec.Lent() && !after.Redo.Owed() {
 		after.Run, after.Through, followed = a.Next, a.Next, true
+		a.Skips = append(slices.Clip(a.Skips), a.NextSkips...)
 	}
 	if after.Asked <= w.m.Closed() {
 		after.Asked = 0

@@ -76,13 +76,9 @@ func (m *Machine) offer(it *item, now time.Time) {
 	switch {
 	case len(d.Runs) > 0 && m.withholds():
 	case len(d.Runs) > 0:
-		if d.Folded.Count > 0 {
-			skips = append(skips, Skip{First: d.Folded.First, Last: d.Folded.Last, Count: d.Folded.Count, Into: d.Runs[0]})
-		}
-		it.before, it.folded = lastOf(skips, it.cursor), d.Folded.Count
-		it.owes = len(d.Runs) > 1
-		it.madeUp = it.owes || now.Sub(d.Runs[0]) > misfire.Prompt || d.Runs[0].Before(it.freed)
-		m.begin(it, d.Runs[0], skips)
+		f := first(it, d, now)
+		it.take(f, it.cursor)
+		m.begin(it, f.due, f.skips)
 	case last:
 		m.finish(it, skips, now)
 	case len(skips) > 0:

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -64,9 +66,8 @@ func (w *watcher) serve() (useful bool) {
 	return <-received
 }
 
-// ping asks for a sign of life, and reports whether there was one since the
-// last time. A member that hangs breaks no connection for many seconds; with
-// others to turn to that is too long. With one member the session ends first.
+// ping asks for a sign of life, and reports whether there was one since the last time. A member that hangs
+// breaks no connection for many seconds; with others to turn to that is too long. With one the session ends first.
 func (w *watcher) ping() (alive bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,25 +95,33 @@ func (w *watcher) waitForTargets() bool {
 	}
 }
 
-// send works off what is to be read, asked for and canceled. False: the stream
-// is over.
+// send works off what is to be read, asked for and canceled. False: the stream is over.
 func (w *watcher) send(ctx context.Context, stream pb.Watch_WatchClient) bool {
 	for ctx.Err() == nil {
 		requests := w.requests()
-		for _, request := range requests {
-			if stream.Send(request) != nil {
+		for _, r := range requests {
+			if stream.Send(r) != nil {
 				return false
 			}
 		}
-		batch := w.nextUnread()
-		if len(batch) > 0 {
-			w.snapshot(ctx, batch)
-		} else if len(requests) == 0 {
+		idle := len(requests) == 0
+		var wg sync.WaitGroup
+		for range parallel {
+			if batch := w.nextUnread(); len(batch) > 0 {
+				idle = false
+				wg.Go(func() { w.snapshot(ctx, batch) })
+			}
+		}
+		wg.Wait()
+		if idle {
 			return true
 		}
 	}
 	return false
 }
+
+// parallel bounds how many requests at a time read what many targets show.
+const parallel = 4
 
 // maxRequests bounds how many requests are made at once.
 const maxRequests = 512
@@ -175,21 +184,13 @@ func (t *target) request() *pb.WatchCreateRequest {
 func (w *watcher) nextUnread() []*target {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var batch []*target
-	for len(w.unread) > 0 && len(batch) < maxReads {
-		t := w.unread[0]
-		if t.alone && len(batch) > 0 {
-			break
-		}
-		w.unread = rest(w.unread, 1)
-		if !t.removed {
-			batch = append(batch, t)
-		}
-		if t.alone {
-			break
-		}
+	u := slices.DeleteFunc(w.unread, func(t *target) bool { return t.removed })
+	n, most := 0, min(len(u), maxReads)
+	for n < most && (n == 0 || !u[n-1].alone && !u[n].alone) {
+		n++
 	}
-	return batch
+	w.unread = rest(u, n)
+	return u[:n:n]
 }
 
 // rest drops the first n, and the memory once nothing is left.
@@ -200,8 +201,7 @@ func rest(ts []*target, n int) []*target {
 	return ts[n:]
 }
 
-// snapshot reads the present state of targets, all at one revision; their
-// watches start at the next.
+// snapshot reads the present state of targets, all at one revision; their watches start at the next.
 func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 	reads := make([]*pb.RequestOp, len(batch))
 	for i, t := range batch {
@@ -242,8 +242,7 @@ func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
 	t.rev = rev
 }
 
-// resume prepares every target for the next stream: those that have a state go
-// on from there.
+// resume prepares every target for the next stream: those that have a state go on from there.
 func (w *watcher) resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

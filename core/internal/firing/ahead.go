@@ -23,6 +23,9 @@ func (f *Firing) hold(a items.Action) bool {
 		return false
 	}
 	f.armed[a.Item] = a
+	if f.first.IsZero() || a.Due.Before(f.first) {
+		f.first = a.Due
+	}
 	if f.wake.IsZero() || a.Due.Before(f.wake) {
 		f.wake = a.Due
 		f.timer.Set(a.Due)
@@ -37,13 +40,21 @@ func (f *Firing) disarm(item int) bool {
 	return held
 }
 
-// release launches what is due of that which is held. The caller holds mu.
+// release launches what is due of that which is held. It looks at all of it only once something may be
+// due: it is called with each run that returns. The caller holds mu.
 func (f *Firing) release(now time.Time) {
+	if f.first.IsZero() || f.first.After(now) {
+		return
+	}
 	var runs []items.Action
+	f.first = time.Time{}
 	for _, a := range f.armed {
-		if !a.Due.After(now) {
+		switch {
+		case !a.Due.After(now):
 			runs = append(runs, a)
 			delete(f.armed, a.Item)
+		case f.first.IsZero() || a.Due.Before(f.first):
+			f.first = a.Due
 		}
 	}
 	slices.SortFunc(runs, func(a, b items.Action) int { return a.Item - b.Item })

@@ -101,6 +101,7 @@ type Firing struct {
 	barrier  *barrier.Barrier
 	waits    *time.Timer          // when the next wait at the barrier is over; nil: nobody waits
 	armed    map[int]items.Action // runs, by item, whose begins are recorded and which are not due yet
+	first    time.Time            // no armed run is due before; zero: none is armed
 	wake     time.Time            // what the timer is set to; zero when it is not
 	next     time.Time            // when the schedule fires next
 	never    bool
@@ -163,10 +164,8 @@ func (f *Firing) arm() {
 	fire, fires := f.machine.NextFire(now)
 	f.next, f.never = fire, !fires
 	next, ok := f.machine.Next(now)
-	for _, a := range f.armed {
-		if !ok || a.Due.Before(next) {
-			next, ok = a.Due, true
-		}
+	if !f.first.IsZero() && (!ok || f.first.Before(next)) {
+		next, ok = f.first, true
 	}
 	f.wake = next
 	if ok {

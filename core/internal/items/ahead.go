@@ -39,14 +39,16 @@ func (m *Machine) following(it *item, now time.Time) *following {
 	if !m.comesNext(it) {
 		return nil
 	}
-	if next, near := m.near(it, now); near {
+	next, more := m.after(it.cursor)
+	switch {
+	case !more:
+	case m.near(next, now):
 		return &following{due: next, ahead: true}
-	}
-	if m.set.Misfire.Policy == misfire.Skip || it.cursor.Before(m.set.Floor) {
-		return nil
-	}
-	if d := m.decide(it.cursor, now, now); len(d.Runs) > 0 {
-		return first(it, d, now)
+	case next.After(now), m.set.Misfire.Policy == misfire.Skip, it.cursor.Before(m.set.Floor):
+	default:
+		if d := m.decide(it.cursor, now, now); len(d.Runs) > 0 {
+			return first(it, d, now)
+		}
 	}
 	return nil
 }
@@ -66,13 +68,9 @@ func (m *Machine) comesNext(it *item) bool {
 	return !m.off(it) && m.wanted(it) == nil
 }
 
-// near returns the item's next fire when it is not due yet and may be begun all the same.
-func (m *Machine) near(it *item, now time.Time) (time.Time, bool) {
-	if m.set.Ahead == 0 {
-		return time.Time{}, false
-	}
-	next, ok := m.after(it.cursor)
-	return next, ok && next.After(now) && next.Sub(now) <= m.set.Ahead && next.After(m.set.Floor)
+// near reports whether an item's next fire is not due yet and may be begun all the same.
+func (m *Machine) near(next, now time.Time) bool {
+	return m.set.Ahead > 0 && next.After(now) && next.Sub(now) <= m.set.Ahead && next.After(m.set.Floor)
 }
 
 // ahead reports whether begins are recorded before they come due.
@@ -105,10 +103,10 @@ func (x *nextFire) after(t time.Time, fires misfire.Fires) (time.Time, bool) {
 
 // beginAhead takes the next fire of an idle item in hand that owes nothing, if it is near.
 func (m *Machine) beginAhead(it *item, now time.Time) {
-	if !m.comesNext(it) {
+	if m.set.Ahead == 0 || !m.comesNext(it) {
 		return
 	}
-	if due, near := m.near(it, now); near && due.Sub(now) <= m.lead() {
+	if due, more := m.after(it.cursor); more && m.near(due, now) && due.Sub(now) <= m.lead() {
 		it.take(&following{ahead: true}, it.cursor)
 		m.begin(it, due, nil)
 	}

@@ -136,8 +136,8 @@ func New(c Config) *Leader {
 		watched: map[target]bool{},
 	}
 	l.rounds.told, l.rounds.owners = map[string]ledger.Rounds{}, map[string]ledger.Rounds{}
-	l.work = c.Pool.Later(l.step) // jobs that are not registered yet go first
-	l.tidy = c.Pool.Later(l.tidyUp)
+	l.work = c.Pool.Task(l.step)
+	l.tidy = c.Pool.Task(l.tidyUp)
 	l.clocks.task, l.clocks.asks = c.Pool.Task(l.tellTime), map[string]registry.Node{}
 	return l
 }

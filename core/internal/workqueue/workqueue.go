@@ -1,7 +1,7 @@
 // Package workqueue runs tasks on goroutines that exist only while there is work: an
 // idle task costs none. A Pool bounds how many run at once; a Task never runs
 // twice at the same time, and a Poke that comes while it runs makes it run once
-// more. Tasks that may wait for all others are made by Later.
+// more.
 //
 //	pool := workqueue.NewPool(16)
 //	task := pool.Task(func() { ... })
@@ -19,7 +19,6 @@ type Pool struct {
 	max     int
 	workers int
 	ready   []*Task
-	later   []*Task // those that wait for the others
 	closed  bool
 	wg      sync.WaitGroup
 }
@@ -40,15 +39,11 @@ const (
 type Task struct {
 	pool  *Pool
 	run   func()
-	later bool
 	state state // guarded by pool.mu
 }
 
 // Task returns a task that is idle. run must not call Pool.Close.
 func (p *Pool) Task(run func()) *Task { return &Task{pool: p, run: run} }
-
-// Later returns a task that waits while any that Task has returned is queued.
-func (p *Pool) Later(run func()) *Task { return &Task{pool: p, run: run, later: true} }
 
 // Poke makes the task run soon, or once more when it runs now. It returns at
 // once. After Close it does nothing.
@@ -62,7 +57,8 @@ func (p *Pool) poke(t *Task) {
 	}
 	switch t.state {
 	case idle:
-		p.enqueue(t)
+		t.state = queued
+		p.ready = append(p.ready, t)
 		if p.workers < p.max {
 			p.workers++
 			p.wg.Go(p.work)
@@ -75,13 +71,17 @@ func (p *Pool) poke(t *Task) {
 func (p *Pool) work() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for t := p.take(); t != nil; t = p.take() {
+	for len(p.ready) > 0 {
+		t := p.ready[0]
+		p.ready[0] = nil
+		p.ready = p.ready[1:]
 		t.state = running
 		p.mu.Unlock()
 		t.run()
 		p.mu.Lock()
 		if t.state == again && !p.closed {
-			p.enqueue(t)
+			t.state = queued
+			p.ready = append(p.ready, t)
 		} else {
 			t.state = idle
 		}
@@ -89,39 +89,15 @@ func (p *Pool) work() {
 	p.workers--
 }
 
-// enqueue and take are called with mu held.
-func (p *Pool) enqueue(t *Task) {
-	t.state = queued
-	if t.later {
-		p.later = append(p.later, t)
-	} else {
-		p.ready = append(p.ready, t)
-	}
-}
-
-// take returns the task that runs next, or nil.
-func (p *Pool) take() *Task {
-	from := &p.ready
-	if len(*from) == 0 {
-		from = &p.later
-	}
-	if len(*from) == 0 {
-		return nil
-	}
-	t := (*from)[0]
-	(*from)[0] = nil
-	*from = (*from)[1:]
-	return t
-}
-
 // Close refuses later pokes, drops what is queued, and returns when nothing
 // runs any more. It is idempotent.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
-	for t := p.take(); t != nil; t = p.take() {
+	for _, t := range p.ready {
 		t.state = idle
 	}
+	p.ready = nil
 	p.mu.Unlock()
 	p.wg.Wait()
 }

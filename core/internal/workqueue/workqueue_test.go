@@ -261,32 +261,3 @@ func TestStress(t *testing.T) {
 		require.Equal(t, begun[i].Load(), ran[i].Load())
 	}
 }
-
-// What may wait for the others runs after all that is queued, in its own order.
-func TestATaskThatWaitsForTheOthers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		p := NewPool(1)
-		defer p.Close()
-		gate := make(chan struct{})
-		var order []string
-		note := func(name string) func() { return func() { order = append(order, name) } }
-		later, last := p.Later(note("later")), p.Later(note("last"))
-		again := 0
-		var second *Task
-		second = p.Task(func() {
-			order = append(order, "second")
-			if again++; again < 3 {
-				second.Poke()
-			}
-		})
-		first := p.Task(func() { <-gate; order = append(order, "first") })
-		first.Poke()
-		synctest.Wait()
-		later.Poke()
-		last.Poke()
-		second.Poke()
-		close(gate)
-		synctest.Wait()
-		require.Equal(t, []string{"first", "second", "second", "second", "later", "last"}, order)
-	})
-}

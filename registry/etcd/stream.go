@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -120,11 +119,8 @@ func (w *watcher) send(ctx context.Context, stream pb.Watch_WatchClient) bool {
 	return false
 }
 
-// parallel bounds how many requests at a time read what many targets show.
-const parallel = 4
-
-// maxRequests bounds how many requests are made at once.
-const maxRequests = 512
+// maxRequests bounds how many requests are made at once, parallel those that read.
+const maxRequests, parallel = 512, 4
 
 // requests takes the next requests for the stream.
 func (w *watcher) requests() []*pb.WatchRequest {
@@ -181,16 +177,20 @@ func (t *target) request() *pb.WatchCreateRequest {
 }
 
 // nextUnread takes targets whose state fits one request.
-func (w *watcher) nextUnread() []*target {
+func (w *watcher) nextUnread() (batch []*target) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	u := slices.DeleteFunc(w.unread, func(t *target) bool { return t.removed })
-	n, most := 0, min(len(u), maxReads)
-	for n < most && (n == 0 || !u[n-1].alone && !u[n].alone) {
-		n++
+	for n, t := range w.unread {
+		if len(batch) == maxReads || len(batch) > 0 && (t.alone || batch[0].alone) {
+			w.unread = w.unread[n:]
+			return batch
+		}
+		if !t.removed {
+			batch = append(batch, t)
+		}
 	}
-	w.unread = rest(u, n)
-	return u[:n:n]
+	w.unread = nil
+	return batch
 }
 
 // rest drops the first n, and the memory once nothing is left.

@@ -51,7 +51,7 @@ beside-memory: $(RACETEST) ## the next two at the same time, since both mostly w
 
 .PHONY: beside
 beside: $(RACETEST) ## the module that measures: its tests, every scenario at a hundredth of its size
-	cd bench && ELASTICRON_ZOOKEEPER_REQUIRED=1 ../$(RACETEST) -timeout 10m -parallel 10 -- ./...
+	cd bench && ELASTICRON_ZOOKEEPER_REQUIRED=1 ../$(RACETEST) -timeout 10m -parallel 6 -- ./...
 
 .PHONY: memory
 memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the latch, the kit for polled stores, the simulation

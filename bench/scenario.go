@@ -76,6 +76,11 @@ func scenarios() []scenario {
 				{key: "known", title: "known jobs, until all have owners, s", digits: 2}, {key: "known registered", title: "registered, s", digits: 2},
 			}, start,
 		},
+		{
+			"memory", "10,000 jobs of one item that never fire: what a job holds resident",
+			map[string][]string{onEtcd: {ours, goCronAlone, goEtcdCron}, onZooKeeper: {ours}},
+			[]column{{key: "job", title: "KiB a job", digits: 1, less: true}, {key: "goroutines", title: "goroutines"}}, memory,
+		},
 	}
 }
 
@@ -307,7 +312,11 @@ func kill(ctx context.Context, dies, survives *client) (figures, error) {
 	return found, err
 }
 
-const startJobs = 10_000
+const (
+	startJobs = 10_000
+	// startProfile is how long the server's profile of a start is, from its beginning.
+	startProfile = 5 * time.Second
+)
 
 // start registers jobs that never fire, leaves, and registers them again.
 func start(ctx context.Context, s *settings, contender string, _ figures) (figures, error) {
@@ -325,6 +334,13 @@ func start(ctx context.Context, s *settings, contender string, _ figures) (figur
 			}
 			if s.profile != "" {
 				c.profile = filepath.Join(s.profile, what+".pprof")
+				if serve := a.service.profile; serve != nil {
+					now := time.Now()
+					o := contest.Order{From: now, To: now.Add(startProfile), File: filepath.Join(s.profile, what+"-server.pprof")}
+					if err := serve(o); err != nil {
+						return err
+					}
+				}
 			}
 			took, err := c.add(ctx, jobs)
 			if err != nil {
@@ -341,4 +357,32 @@ func start(ctx context.Context, s *settings, contender string, _ figures) (figur
 		return nil
 	}()
 	return found, errors.Join(err, a.close())
+}
+
+// rest is how long jobs are left alone before they are weighed.
+const rest = 5 * time.Second
+
+// memory compares what a process with many jobs holds with what it held with one.
+func memory(ctx context.Context, s *settings, contender string, _ figures) (figures, error) {
+	return s.alone(ctx, contender, func(ctx context.Context, c *client) (figures, error) {
+		many := s.scaled(startJobs)
+		weigh := func(jobs int) (contest.Weight, error) {
+			if _, err := c.add(ctx, contest.Jobs{Count: jobs, Items: 1, Recorded: true}); err != nil {
+				return contest.Weight{}, err
+			}
+			if err := wait(ctx, time.Now().Add(min(rest, s.patience))); err != nil {
+				return contest.Weight{}, err
+			}
+			a, err := c.ask(ctx, contest.Order{Do: contest.DoWeigh})
+			return a.Weight, err
+		}
+		one, err := weigh(1)
+		if err != nil {
+			return nil, err
+		}
+		all, err := weigh(many)
+		return figures{
+			"job": float64(all.Resident-one.Resident) / 1024 / float64(many-1), "goroutines": float64(all.Goroutines),
+		}, err
+	})
 }

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -205,4 +206,40 @@ func problems(ins ...*instance) []string {
 		}
 	}
 	return lines
+}
+
+// A directory that somebody has deleted is made again, by whom it is missing: of a job that is known not every
+// node is looked at.
+func TestADirectoryThatIsGoneIsMadeAgain(t *testing.T) {
+	for _, below := range []string{
+		"servers", "instances", "leader", "leader/election", "leader/sharding", "leader/failover", "sharding", "trigger",
+		"own lives", "own ledgers", "own notices", "own inforce",
+	} {
+		for _, runs := range []bool{false, true} {
+			if runs && below != "sharding" && below != "trigger" {
+				continue // what else stands there is the registration's, which is made anew
+			}
+			t.Run(fmt.Sprint(below, " while it runs: ", runs), func(t *testing.T) {
+				inBubble(t, func(b *bed) {
+					w := newWitness()
+					seed := b.start("seed", w, everySecond)
+					b.until("it fires", func() bool { return w.count() >= 4 })
+					in := []*instance{seed}
+					if !runs {
+						seed.stop(b)
+						in = nil
+					}
+					path := b.path(seed, below)
+					if name, own := strings.CutPrefix(below, "own "); own {
+						path = b.own(seed, name)
+					}
+					require.NoError(b, registry.DeleteTree(b.Context(), b.open(seed), path))
+					before := w.count()
+					in = append(in, b.start("a", w, everySecond))
+					b.until("all fire", func() bool { return allOwned(4, in...) && w.count() >= before+8 })
+					require.Empty(b, w.doubled())
+				})
+			})
+		}
+	}
 }

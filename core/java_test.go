@@ -154,16 +154,16 @@ func TestANodeThatElasticJobLeftBehindRefusesNobody(t *testing.T) {
 
 // One that comes while an instance prepares is refused too.
 func TestElasticJobComesWhileAnInstancePrepares(t *testing.T) {
-	for _, made := range []bool{false, true} { // seen by the next read, or by the watches
+	for _, made := range []bool{false, true} {
 		t.Run(fmt.Sprint("another made the job: ", made), func(t *testing.T) {
 			inBubble(t, func(b *bed) {
-				w := newWitness()
+				w, cfg := newWitness(), everySecond
 				if made {
 					seed := b.start("seed", newWitness(), everySecond)
 					seed.stop(b)
-					b.remove(seed, b.path(seed, "trigger")) // so that there is something to write
+					cfg.Shards, cfg.Overwrite = 7, true // so that there is something to write
 				}
-				a := b.prepare("a", w, everySecond)
+				a := b.prepare("a", w, cfg)
 				var j *java
 				a.gate.hold(func([]registry.Op) {
 					if j == nil {

@@ -54,12 +54,14 @@ func MarshalInstance(id InstanceID) ([]byte, error) {
 	return w.done()
 }
 
+// Triggered is Instance.Trigger, without reading the rest.
+func Triggered(value []byte) bool { return trim(string(value)) == triggerWord }
+
 // UnmarshalInstance reads the value of any member's node: YAML, JSON, nothing, or
 // the word TRIGGER. Other keys are ignored. The error is a *field.Error.
 func UnmarshalInstance(value []byte) (Instance, error) {
-	text := trim(string(value))
-	if text == "" || text == triggerWord {
-		return Instance{Trigger: text != ""}, nil
+	if trigger := Triggered(value); trigger || trim(string(value)) == "" {
+		return Instance{Trigger: trigger}, nil
 	}
 	root, err := parseMapping(value)
 	if err != nil {

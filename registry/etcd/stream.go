@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -148,7 +149,7 @@ func (w *watcher) requests() []*pb.WatchRequest {
 		w.byID[t.id] = t
 		requests = append(requests, create(t.request()))
 	}
-	w.unsent = rest(w.unsent, n)
+	w.unsent = w.unsent[n:]
 	return requests
 }
 
@@ -171,9 +172,14 @@ func (t *target) keys() (from, to []byte) {
 	return []byte(first), []byte(end)
 }
 
+// request asks for what comes after the state that is known, or else from now on, and the state is read after that.
 func (t *target) request() *pb.WatchCreateRequest {
 	from, to := t.keys()
-	return &pb.WatchCreateRequest{Key: from, RangeEnd: to, WatchId: t.id, StartRevision: t.rev + 1, Fragment: true}
+	r := &pb.WatchCreateRequest{Key: from, RangeEnd: to, WatchId: t.id}
+	if t.rev > 0 {
+		r.StartRevision = t.rev + 1
+	}
+	return r
 }
 
 // nextUnread takes targets whose state fits one request.
@@ -181,7 +187,7 @@ func (w *watcher) nextUnread() (batch []*target) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for n, t := range w.unread {
-		if len(batch) == maxReads || len(batch) > 0 && (t.alone || batch[0].alone) {
+		if len(batch) == maxReads {
 			w.unread = w.unread[n:]
 			return batch
 		}
@@ -193,15 +199,7 @@ func (w *watcher) nextUnread() (batch []*target) {
 	return batch
 }
 
-// rest drops the first n, and the memory once nothing is left.
-func rest(ts []*target, n int) []*target {
-	if n == len(ts) {
-		return nil
-	}
-	return ts[n:]
-}
-
-// snapshot reads the present state of targets, all at one revision; their watches start at the next.
+// snapshot reads the present state of targets, all at one revision. Their watches began before it.
 func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 	reads := make([]*pb.RequestOp, len(batch))
 	for i, t := range batch {
@@ -216,16 +214,13 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 		for i, t := range batch {
 			if !t.removed {
 				w.takeState(t, resp.Header.GetRevision(), resp.Responses[i].GetResponseRange().GetKvs())
-				w.unsent = append(w.unsent, t)
 			}
 		}
-	case errors.Is(err, registry.ErrDenied) && len(batch) == 1:
-		w.Refuse(batch[0], err)
-	default:
-		// One that is denied spoils the request: ask for each by itself then.
+	case errors.Is(err, registry.ErrDenied): // the watches of those that are denied say so
 		for _, t := range batch {
-			t.alone = t.alone || errors.Is(err, registry.ErrDenied)
+			w.restart(t)
 		}
+	default:
 		w.unread = append(w.unread, batch...)
 	}
 }
@@ -240,21 +235,22 @@ func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
 	}
 	w.Show(&t.Target, present)
 	t.rev = rev
+	w.put(t, t.early)
+	t.early = nil
 }
 
-// resume prepares every target for the next stream: those that have a state go on from there.
+// resume prepares every target for the next stream. A few go on without a read, which may meet a member that hangs.
 func (w *watcher) resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.byID, w.inOrder, w.canceled, w.unread, w.unsent = map[int64]*target{}, nil, nil, nil, nil
 	w.pinged, w.pingDue = false, false
 	for _, t := range w.Targets {
-		t.id, t.parts = 0, nil
-		if t.rev > 0 {
-			w.unsent = append(w.unsent, t)
-		} else {
-			w.unread = append(w.unread, t)
+		t.id, t.early = 0, nil
+		if len(w.Targets) > maxRequests {
+			t.rev = 0
 		}
+		w.unsent = append(w.unsent, t)
 	}
 }
 
@@ -290,32 +286,37 @@ func (w *watcher) handle(resp *pb.WatchResponse) bool {
 	case t == nil: // removed meanwhile
 	case resp.Canceled && strings.Contains(resp.CancelReason, rpctypes.ErrPermissionDenied.Error()):
 		w.Refuse(t, fmt.Errorf("etcd: %w: %s", registry.ErrDenied, resp.CancelReason))
-	case resp.Canceled && resp.CompactRevision > 0:
-		w.reread(t)
+	case resp.Canceled && resp.CompactRevision > 0: // it was slow
+		w.restart(t)
 	case resp.Canceled:
 		return false
+	case resp.Created && t.rev == 0:
+		w.unread = append(w.unread, t)
 	default:
-		w.takeEvents(t, resp)
+		w.put(t, resp.Events)
+	}
+	if n := len(w.unread); n >= maxReads || n > 0 && len(w.inOrder) == 0 { // those that come soon are read together
+		wait.Wake(w.feed)
 	}
 	return true
 }
 
-// reread reads a target's state again since its history is lost.
-func (w *watcher) reread(t *target) {
-	delete(w.byID, t.id)
-	t.id, t.parts = 0, nil
-	w.unread = append(w.unread, t)
-	wait.Wake(w.feed)
+// restart watches a target anew, and reads its state again: after that, and not with those that are to be read now.
+func (w *watcher) restart(t *target) {
+	if !t.removed {
+		w.stop(t)
+		t.removed, t.rev, t.early = false, 0, nil
+		w.unread = slices.DeleteFunc(w.unread, func(u *target) bool { return u == t })
+		w.start(t)
+	}
 }
 
-// takeEvents queues the changes of whole revisions.
-func (w *watcher) takeEvents(t *target, resp *pb.WatchResponse) {
-	t.parts = append(t.parts, resp.Events...)
-	if resp.Fragment {
+// put queues the changes that a target's state does not have. Before that is known they wait.
+func (w *watcher) put(t *target, events []*mvccpb.Event) {
+	if t.rev == 0 {
+		t.early = append(t.early, events...)
 		return
 	}
-	events := t.parts
-	t.parts = nil
 	last := t.rev
 	for _, ev := range events {
 		// What is not newer was taken in before: never go back.

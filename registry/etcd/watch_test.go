@@ -56,15 +56,10 @@ func TestCompactionWhileAway(t *testing.T) {
 	})
 }
 
-// A backlog above the message limit comes in fragments.
-func TestFragmentedBacklog(t *testing.T) {
+// What has changed meanwhile may be more than etcd puts in a message by itself.
+func TestALargeBacklog(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
-	var fragments atomic.Int64
-	spy := grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
-		stream, err := open(ctx, d, cc, m, o...)
-		return &fragmentSpy{ClientStream: stream, seen: &fragments}, err
-	})
-	s, client := open(t, bed, patient, func(c *etcd.Config) { c.DialOptions = append(c.DialOptions, spy) })
+	s, client := open(t, bed, patient)
 	other, _ := open(t, bed, patient)
 	const n = 16
 	ops := []registry.Op{registry.Create("/d", nil)}
@@ -91,20 +86,6 @@ func TestFragmentedBacklog(t *testing.T) {
 		}
 		return !f.Nodes["/d/0"].Exists()
 	})
-	require.Positive(t, fragments.Load(), "void: nothing came in fragments")
-}
-
-type fragmentSpy struct {
-	grpc.ClientStream
-	seen *atomic.Int64
-}
-
-func (s *fragmentSpy) RecvMsg(m any) error {
-	err := s.ClientStream.RecvMsg(m)
-	if resp, ok := m.(*pb.WatchResponse); ok && err == nil && resp.Fragment {
-		s.seen.Add(1)
-	}
-	return err
 }
 
 // The connection breaks again and again while everything changes: the last
@@ -207,6 +188,49 @@ func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapInuse)
+}
+
+// A watch is asked for from now on, and the state is read once it stands: one from a revision that has passed
+// waits at the server for its turn. Few that have a state go on from it.
+func TestAWatchBeginsNow(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	var asked, past atomic.Int64
+	spy := grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+		stream, err := open(ctx, d, cc, m, o...)
+		return &createSpy{ClientStream: stream, asked: &asked, past: &past}, err
+	})
+	s, client := open(t, bed, patient, func(c *etcd.Config) { c.DialOptions = append(c.DialOptions, spy) })
+	other, _ := open(t, bed, patient)
+	commit(t, other, registry.Create("/d", nil))
+	f := follow(t, s)
+	const n = 50
+	for i := range n {
+		require.NoError(t, f.Watcher.Add(fmt.Sprint("/d/", i), registry.Self))
+		commit(t, other, registry.Create(fmt.Sprint("/d/", i), nil))
+	}
+	f.Until(10*time.Second, "all are shown", func() bool { return f.Synced == n && len(f.Nodes) == n && f.Nodes["/d/49"].Exists() })
+	require.GreaterOrEqual(t, asked.Load(), int64(n))
+	require.Zero(t, past.Load())
+	heal := client.Refuse()
+	commit(t, other, registry.Delete("/d/7", 0))
+	heal()
+	f.Until(10*time.Second, "what has changed meanwhile", func() bool { return !f.Nodes["/d/7"].Exists() })
+	require.Positive(t, past.Load(), "a few go on from the state that is known")
+}
+
+type createSpy struct {
+	grpc.ClientStream
+	asked, past *atomic.Int64
+}
+
+func (s *createSpy) SendMsg(m any) error {
+	if r, ok := m.(*pb.WatchRequest); ok && r.GetCreateRequest() != nil {
+		s.asked.Add(1)
+		if r.GetCreateRequest().StartRevision != 0 {
+			s.past.Add(1)
+		}
+	}
+	return s.ClientStream.SendMsg(m)
 }
 
 // A store has no lease, and watches all the same.

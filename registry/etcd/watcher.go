@@ -30,8 +30,8 @@ type watcher struct {
 	pinged  bool // a sign of life is asked for and has not come
 	pingDue bool // it is to be asked for
 
-	unread   []*target // need the present state
-	unsent   []*target // have it, need a watch from rev+1
+	unsent   []*target // need a watch
+	unread   []*target // have one, and need the present state
 	canceled []int64   // watches that nobody needs any more
 	inOrder  []int64   // watches asked for and not confirmed, in order
 }
@@ -43,8 +43,7 @@ type target struct {
 	id      int64 // of its watch on the present stream
 	rev     int64 // everything up to it has been taken in; 0: nothing has
 	removed bool
-	alone   bool            // read by itself: another of its batch, or it, was denied
-	parts   []*mvccpb.Event // of a revision that came in fragments
+	early   []*mvccpb.Event // what its watch showed before its state was read
 }
 
 // Watch returns a watcher with no targets; it sends nothing yet.
@@ -64,9 +63,9 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 	return w, nil
 }
 
-// start has the target read. w.mu is held.
+// start has the target watched, and then read. w.mu is held.
 func (w *watcher) start(t *target) {
-	w.unread = append(w.unread, t)
+	w.unsent = append(w.unsent, t)
 	wait.Wake(w.feed)
 }
 

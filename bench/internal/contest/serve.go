@@ -9,8 +9,11 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Config is what a contender is started with.
@@ -99,6 +102,7 @@ const (
 	DoWrite   = "write"   // write From, To; Answer.Result.Begun
 	DoMark    = "mark"    // begin to wait for jobs that run
 	DoSince   = "since"   // Answer.Awakening
+	DoWeigh   = "weigh"   // collect garbage; Answer.Weight
 	DoClose   = "close"   // end
 )
 
@@ -111,7 +115,14 @@ type Answer struct {
 	Idle       int           `json:"idle,omitempty"`
 	Result     Result        `json:"result"`
 	Awakening  Awakening     `json:"awakening"`
+	Weight     Weight        `json:"weight"`
 	Addr       string        `json:"addr,omitempty"` // of a server
+}
+
+// A Weight is what a process holds.
+type Weight struct {
+	Resident   int `json:"resident"` // bytes
+	Goroutines int `json:"goroutines"`
 }
 
 // Serve is the whole of a contender's process: it does what the lines of in ask for, and
@@ -173,12 +184,24 @@ func (s *server) do(ctx context.Context, o Order) (a Answer, err error) {
 		s.tally.Mark()
 	case DoSince:
 		a.Awakening = s.tally.Since()
+	case DoWeigh:
+		a.Weight, err = weigh()
 	case DoClose:
 		err = s.contender.Close(ctx)
 	default:
 		err = fmt.Errorf("order %q is none", o.Do)
 	}
 	return a, err
+}
+
+func weigh() (Weight, error) {
+	debug.FreeOSMemory()
+	self, err := procfs.Self()
+	if err != nil {
+		return Weight{}, err
+	}
+	stat, err := self.Stat()
+	return Weight{Resident: stat.ResidentMemory(), Goroutines: runtime.NumGoroutine()}, err
 }
 
 // measure waits a second longer than the window, so that all that is not late is there.

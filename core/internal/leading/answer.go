@@ -366,7 +366,7 @@ func (a *answering) run(ctx context.Context, n registry.Node, r *layout.Run) err
 		}
 	}
 	if len(pending) > 0 {
-		if a.l.last == nil || r.Sealed != "" || !a.l.last.Awaits(r.Epoch, r.Number, pending) {
+		if a.l.bound == nil || r.Sealed != "" || !a.l.bound.Awaits(r.Epoch, r.Number, pending) {
 			return nil
 		}
 		if a.plan == nil {

@@ -29,7 +29,7 @@ var (
 // lead makes what is into what should be.
 func (l *Leader) lead(ctx context.Context) error {
 	l.mu.Lock()
-	l.look = false
+	l.look, l.viewing = false, true
 	java := l.java
 	l.java = false
 	l.mu.Unlock()
@@ -42,10 +42,14 @@ func (l *Leader) lead(ctx context.Context) error {
 		err = l.answer(ctx, plan)
 	}
 	l.mu.Lock()
+	l.viewing = false
 	if err != nil {
 		l.look = true
 	}
 	mend := err == nil && l.mend
+	if err == nil && !mend {
+		l.seen = nil // nobody goes by it, and it holds all records
+	}
 	l.mu.Unlock()
 	if mend {
 		l.tidy.Poke()
@@ -66,6 +70,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 	begun := l.cfg.Now()
 	pause := 5 * time.Millisecond
 	assigned := false
+	nodes := map[string]registry.Node{} // of items, as they were read, or made, here
 	for {
 		s, err := l.view(ctx)
 		again := false
@@ -82,11 +87,14 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 			}
 			l.tellNotes(plan)
 			var done event.Resharded
-			done, err = l.write(ctx, plan, s)
+			done, err = l.write(ctx, plan, s, nodes)
 			done.Took = l.cfg.Now().Sub(begun)
 			l.report(plan, done)
 			if err == nil {
-				l.refused, l.contended, l.damaged, l.told, l.last = 0, nil, nil, nil, plan
+				l.refused, l.contended, l.damaged, l.told, l.bound = 0, nil, nil, nil, nil
+				if len(plan.Away) > 0 {
+					l.bound = plan
+				}
 				l.await(plan)
 				assigned = assigned || (plan.Base != nil && plan.Base.Assigned)
 			}
@@ -224,9 +232,17 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if err := l.add(ctx, &s, ids, nodes[fixed:]); err != nil {
 		return s, err
 	}
-	seen := s
+	seen, paged := s, map[string]*ledger.Ledger(nil)
+	for _, m := range s.Members {
+		if m.Ledger != nil && len(m.Ledger.Pages()) > 0 {
+			if paged == nil {
+				paged = map[string]*ledger.Ledger{}
+			}
+			paged[job.Ledger(m.ID)] = m.Ledger
+		}
+	}
 	l.mu.Lock()
-	l.seen = &seen
+	l.seen, l.paged = &seen, paged
 	l.mu.Unlock()
 	return s, nil
 }
@@ -277,18 +293,8 @@ func (l *Leader) add(ctx context.Context, s *snapshot, ids []string, nodes []reg
 // known are the ledgers with pages as they were when the leader looked last, by path.
 func (l *Leader) known() map[string]*ledger.Ledger {
 	l.mu.Lock()
-	seen := l.seen
-	l.mu.Unlock()
-	if seen == nil {
-		return nil
-	}
-	known := map[string]*ledger.Ledger{}
-	for _, m := range seen.Members {
-		if m.Ledger != nil && len(m.Ledger.Pages()) > 0 {
-			known[l.cfg.Job.Ledger(m.ID)] = m.Ledger
-		}
-	}
-	return known
+	defer l.mu.Unlock()
+	return l.paged
 }
 
 func (l *Leader) readBase(n registry.Node) *layout.Base {

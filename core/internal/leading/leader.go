@@ -90,6 +90,7 @@ type Leader struct {
 	led      bool          // this registration has held the term
 	able     bool
 	look     bool
+	viewing  bool // lead is under way
 	untidy   bool
 	off      bool // failover was switched off: nodes of it may stand
 	flags    map[string]bool
@@ -98,14 +99,15 @@ type Leader struct {
 	away     bool // items are bound to instances that are not there
 	wary     bool // a look is to come, whatever happens
 	watched  map[target]bool
-	asked    bool                     // requests or runs are to be looked at
-	triggers map[string]registry.Node // of ElasticJob's tools, by instance; while this one leads
-	results  map[int64]bool           // runs whose results are watched
-	bell     *time.Timer              // the next look at them
-	base     registry.Node            // as the last view had it
-	seen     *snapshot                // the last view
-	mend     bool                     // the items' instance nodes are to be compared with the ledgers
-	java     bool                     // an instance of ElasticJob led last, as far as was seen
+	asked    bool                      // requests or runs are to be looked at
+	triggers map[string]registry.Node  // of ElasticJob's tools, by instance; while this one leads
+	results  map[int64]bool            // runs whose results are watched
+	bell     *time.Timer               // the next look at them
+	base     registry.Node             // as the last view had it
+	seen     *snapshot                 // the last view, until the items' instance nodes were compared with it
+	paged    map[string]*ledger.Ledger // those with pages in the last view, by path
+	mend     bool                      // the items' instance nodes are to be compared with the ledgers
+	java     bool                      // an instance of ElasticJob led last, as far as was seen
 	rounds   rounds
 	clocks   clocks
 	back     bool      // others are to be elected first
@@ -120,7 +122,7 @@ type Leader struct {
 	closed    map[int64]time.Time   // since when it knows that runs are
 	kills     map[string]time.Time  // since when it knows of them, by the names of their nodes
 	told      map[sharding.Cut]bool // notes of the dead that still stand
-	last      *sharding.Plan        // the latest
+	bound     *sharding.Plan        // the latest, where items are bound to instances that are not there
 	floor     time.Time             // until when ElasticJob led, where it did before this term
 }
 
@@ -189,7 +191,7 @@ func (l *Leader) OnLeader(n registry.Node) {
 		clear(l.triggers)
 	}
 	if follow {
-		l.seen = nil // of a term before
+		l.seen, l.paged = nil, nil // of a term before
 	}
 	switch {
 	case self:
@@ -380,7 +382,8 @@ func (l *Leader) elect(ctx context.Context) error {
 		if stray := l.strayTerm(ctx); stray != nil {
 			return stray
 		}
-	case errors.Is(err, registry.ErrNoParent):
+	case errors.Is(err, registry.ErrNoParent): // and once more, since no watch will show anything
+		defer l.work.Poke()
 		return registry.EnsurePath(ctx, l.cfg.Session, l.cfg.Job.LeaderElection())
 	case refused && failed.Index == 0:
 		return nil // the registration is over, and the member sees it
@@ -438,7 +441,7 @@ func (l *Leader) abdicate(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	led, away := l.led, l.away
-	l.led, l.seen, l.away = false, nil, false
+	l.led, l.seen, l.paged, l.away = false, nil, nil, false
 	l.mu.Unlock()
 	if away {
 		l.cfg.Waits("") // the next leader says it

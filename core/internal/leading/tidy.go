@@ -204,7 +204,11 @@ func (l *Leader) mendOwners(ctx context.Context) error {
 	if due {
 		l.mend = false
 	}
+	look := l.mend && seen == nil && l.follows && !l.look && !l.viewing
 	l.mu.Unlock()
+	if look {
+		l.Look()
+	}
 	if !due {
 		return nil // the next look asks again
 	}
@@ -218,12 +222,17 @@ func (l *Leader) mendOwners(ctx context.Context) error {
 	if err == nil {
 		err = l.takeMisfires(ctx, guard, missed)
 	}
+	l.mu.Lock()
+	switch {
+	case err != nil:
+		l.mend = true
+	case l.seen == seen && !l.mend:
+		l.seen = nil
+	}
+	l.mu.Unlock()
 	if err == nil {
 		return nil
 	}
-	l.mu.Lock()
-	l.mend = true
-	l.mu.Unlock()
 	if _, refused := errors.AsType[*registry.CommitError](err); refused && !errors.Is(err, registry.ErrDenied) {
 		l.Look()
 		return nil

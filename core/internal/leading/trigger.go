@@ -67,9 +67,8 @@ func (a *answering) translate(ctx context.Context, nodes []registry.Node) error 
 		id := path.Base(n.Path)
 		op := registry.Delete(n.Path, n.Version)
 		if path.Dir(n.Path) == job.Instances() {
-			in, err := layout.UnmarshalInstance(n.Value)
-			own, badID := layout.ParseInstanceID(id)
-			if err != nil || badID != nil || !in.Trigger {
+			own, err := layout.ParseInstanceID(id)
+			if err != nil || !layout.Triggered(n.Value) {
 				continue
 			}
 			value, err := layout.MarshalInstance(own)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -31,11 +32,10 @@ const (
 
 // write commits the plan step by step and returns what it moved, also when a later step
 // fails.
-func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot) (done event.Resharded, err error) {
+func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot, nodes map[string]registry.Node) (done event.Resharded, err error) {
 	base := p.Epoch()
 	done = event.Resharded{Job: l.cfg.Job.Name(), Epoch: base.Epoch, Total: base.To}
-	nodes, err := l.itemNodes(ctx, p)
-	if err != nil {
+	if err := l.itemNodes(ctx, p, nodes); err != nil {
 		return done, err
 	}
 	if l.floor.IsZero() && l.javaAssigned(p, nodes) {
@@ -97,6 +97,9 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 		for _, x := range step.Ledgers {
 			l.contended = append(l.contended, x.ID)
 		}
+		if failed, is := errors.AsType[*registry.CommitError](err); is && strings.HasPrefix(failed.Op.Path, l.cfg.Job.Sharding()+"/") {
+			clear(w.nodes) // somebody else has written there
+		}
 		if failed := l.assess(ctx, err); failed != nil {
 			return errors.Join(err, failed)
 		}
@@ -111,6 +114,9 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 	w.done.Commits++
 	for _, mv := range step.Moves {
 		w.done.Moves = append(w.done.Moves, event.Move(mv))
+		item, owner := l.cfg.Job.Item(mv.Item), l.cfg.Job.ItemInstance(mv.Item)
+		w.nodes[item] = registry.Node{Path: item, Created: 1} // that they stand is all that counts
+		w.nodes[owner] = registry.Node{Path: owner, Created: 1, Value: []byte(mv.To)}
 	}
 	l.tellCut(step)
 	return nil
@@ -220,27 +226,31 @@ func (l *Leader) room(nodes map[string]registry.Node) sharding.Room {
 	}
 }
 
-// itemNodes reads what stands of the items that move, and the flags.
-func (l *Leader) itemNodes(ctx context.Context, p *sharding.Plan) (map[string]registry.Node, error) {
+// itemNodes adds to nodes what stands of the items that move, unless that is known, and the flags.
+func (l *Leader) itemNodes(ctx context.Context, p *sharding.Plan, nodes map[string]registry.Node) error {
 	l.mu.Lock()
 	flagged := len(l.flags) > 0
 	l.mu.Unlock()
-	nodes := map[string]registry.Node{}
-	if len(p.Moves) == 0 && !flagged {
-		return nodes, nil
-	}
 	paths := []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()}
+	for _, f := range paths {
+		delete(nodes, f)
+	}
+	if len(p.Moves) == 0 && !flagged {
+		return nil
+	}
 	for _, mv := range p.Moves {
-		paths = append(paths, l.cfg.Job.Item(mv.Item), l.cfg.Job.ItemInstance(mv.Item))
+		if item := l.cfg.Job.Item(mv.Item); nodes[item].Path == "" {
+			paths = append(paths, item, l.cfg.Job.ItemInstance(mv.Item))
+		}
 	}
 	found, err := l.cfg.Session.Get(ctx, paths...)
 	if err != nil {
-		return nil, fmt.Errorf("core: items: %w", err)
+		return fmt.Errorf("core: items: %w", err)
 	}
 	for _, n := range found {
 		nodes[n.Path] = n
 	}
-	return nodes, nil
+	return nil
 }
 
 // clear removes the flags that a leader before left behind, and tells the live whose
@@ -336,6 +346,11 @@ func (l *Leader) commit(ctx context.Context, s snapshot, ops []registry.Op) erro
 		return err
 	case refused && failed.Index == 0:
 		return fmt.Errorf("%w: %w", errNotLeader, err)
+	case refused && errors.Is(err, registry.ErrNoParent): // a directory was deleted from outside
+		if made := registry.EnsurePath(ctx, l.cfg.Session, path.Dir(failed.Op.Path)); made != nil {
+			return errors.Join(err, made)
+		}
+		return fmt.Errorf("%w: %w", errStale, err)
 	case refused:
 		return fmt.Errorf("%w: %w", errStale, err)
 	}

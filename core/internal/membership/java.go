@@ -50,16 +50,24 @@ func (m *Member) besideError(at, does string) error {
 		"stop ElasticJob's instances of this job and start again, or join all the same with core.WithElasticJob"}
 }
 
+// checkJavaLeads refuses a job that ElasticJob leads.
+func (m *Member) checkJavaLeads(leader registry.Node) error {
+	m.mu.Lock()
+	joins := m.java.joins
+	m.mu.Unlock()
+	if id := javaLeader(leader); id != "" && !joins {
+		return m.besideError(leader.Path, "ElasticJob's instance "+id+" leads this job")
+	}
+	return nil
+}
+
 // checkJava refuses a job that ElasticJob runs, before anything is written to it.
-func (m *Member) checkJava(ctx context.Context, leader registry.Node) error {
+func (m *Member) checkJava(ctx context.Context) error {
 	m.mu.Lock()
 	joins := m.java.joins
 	m.mu.Unlock()
 	if joins {
 		return nil
-	}
-	if id := javaLeader(leader); id != "" {
-		return m.besideError(leader.Path, "ElasticJob's instance "+id+" leads this job")
 	}
 	ids, err := m.cfg.Session.Children(ctx, m.cfg.Job.Instances())
 	if err != nil && !errors.Is(err, registry.ErrNotFound) {

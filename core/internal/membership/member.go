@@ -86,13 +86,15 @@ type Member struct {
 	tellLate *workqueue.Task
 	check    *timer.Timer // the next reconciliation
 
+	partly bool // some of the job's nodes may be missing, so that each is looked at; the task's
+
 	putting sync.Mutex     // held while what the items go by is put in force
 	put     items.Settings // what was put in force last; guarded by putting
 
 	mu       sync.Mutex
 	set      settings.Settings
-	stored   registry.Node // the configuration in force
-	seen     registry.Node // the configuration as the watch showed it last
+	stored   registry.Node // of the configuration in force, without its value
+	seen     registry.Node // the configuration as the watch showed it last; its value until it is in force
 	inForce  layout.Schedule
 	rule     timing // what inForce means
 	unsynced int
@@ -111,7 +113,7 @@ type Member struct {
 	kills     map[string]layout.Kill   // by their nodes' names
 	halted    map[string]bool          // stable names that an operator has paused
 	instances map[string]bool
-	lives     map[string]layout.Life
+	lives     map[string]*layout.Life
 	java      java
 	clock     comparison
 	firing    *firing.Firing
@@ -148,7 +150,7 @@ const (
 func New(c Config) *Member {
 	m := &Member{
 		cfg: c, servers: map[string]string{}, asks: map[string]bool{}, kills: map[string]layout.Kill{}, triggered: map[string]registry.Node{}, halted: map[string]bool{},
-		instances: map[string]bool{}, lives: map[string]layout.Life{},
+		instances: map[string]bool{}, lives: map[string]*layout.Life{},
 		java: java{live: map[string]bool{}, told: map[string]bool{}, joins: c.Beside},
 	}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)

@@ -1,10 +1,12 @@
 package membership
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -19,6 +21,9 @@ func (m *Member) prepare(ctx context.Context) error {
 	made := false
 	for {
 		done, err := m.scaffold(ctx, &made)
+		if done {
+			m.partly = false
+		}
 		if err != nil || done {
 			return err
 		}
@@ -28,40 +33,21 @@ func (m *Member) prepare(ctx context.Context) error {
 // scaffold reports true when everything stands. It is repeated when others make the same
 // nodes at the same time. made is set once this member has made the job.
 func (m *Member) scaffold(ctx context.Context, made *bool) (bool, error) {
-	wanted := m.cfg.Job.Scaffold()
-	nodes, err := m.cfg.Session.Get(ctx, append(wanted, m.cfg.Job.Config(), m.cfg.Job.Leader())...)
+	job := m.cfg.Job
+	nodes, err := m.cfg.Session.Get(ctx, job.Root(), job.OwnRoot(), job.Config(), job.Leader())
 	if err != nil {
 		return false, fmt.Errorf("core: prepare: %w", err)
 	}
-	config, leader := nodes[len(wanted)], nodes[len(wanted)+1]
-	if config.Exists() && !*made {
-		if err := m.checkJava(ctx, leader); err != nil {
+	root, own, config, leader := nodes[0], nodes[1], nodes[2], nodes[3]
+	others := config.Exists() && !*made // not ours alone
+	if others {
+		if err := m.checkJavaLeads(leader); err != nil {
 			return false, err
 		}
 	}
-	var ops, guard []registry.Op
-	for _, n := range nodes[:len(wanted)] {
-		root := n.Path == m.cfg.Job.Root()
-		switch {
-		case !n.Exists() && root:
-			ops = append(ops, registry.Create(n.Path, []byte(m.cfg.Class)))
-		case !n.Exists():
-			ops = append(ops, registry.Create(n.Path, nil))
-		case n.Ephemeral:
-			return false, &field.Error{Job: m.name(), Field: n.Path, Problem: "is an ephemeral node of somebody else; delete it or choose another namespace"}
-		case root:
-			if err := m.checkClass(n); err != nil {
-				return false, err
-			}
-			if !config.Exists() && string(n.Value) != m.cfg.Class { // somebody made the directory, nobody the job
-				ops = append(ops, registry.Set(n.Path, []byte(m.cfg.Class), n.Version))
-			}
-		case n.Path == m.cfg.Job.OwnRoot():
-			if err := m.checkRemoved(n); err != nil {
-				return false, err
-			}
-			guard = []registry.Op{registry.Check(n.Path, n.Version)}
-		}
+	ops, err := m.lacks(ctx, root, own, config)
+	if err != nil {
+		return false, err
 	}
 	write, err := m.configure(config)
 	if err != nil {
@@ -72,14 +58,65 @@ func (m *Member) scaffold(ctx context.Context, made *bool) (bool, error) {
 		m.reach(stagePrepared)
 		return true, nil
 	}
-	ops = slices.Concat(guard, ops) // nothing is made any more once the job is removed
+	if others {
+		if err := m.checkJava(ctx); err != nil {
+			return false, err
+		}
+	}
+	if own.Exists() { // nothing is made any more once the job is removed
+		ops = slices.Concat([]registry.Op{registry.Check(own.Path, own.Version)}, ops)
+	}
 	fits := m.cfg.Session.Limits().MaxOps
 	_, err = m.cfg.Session.Commit(ctx, ops[:min(len(ops), fits)]...)
 	*made = *made || (err == nil && !config.Exists())
+	m.partly = m.partly || err != nil || len(ops) > fits
 	if errors.Is(err, registry.ErrExists) || errors.Is(err, registry.ErrNoParent) || errors.Is(err, registry.ErrVersion) || errors.Is(err, registry.ErrNotFound) {
 		err = nil
 	}
 	return false, err
+}
+
+// lacks returns what makes the nodes that the job lacks. Where its directories and its configuration stand, all
+// of them do, and where both directories are missing, nothing is below them: only of a job that may stand in part
+// is each node looked at.
+func (m *Member) lacks(ctx context.Context, root, own, config registry.Node) (ops []registry.Op, err error) {
+	if err := m.checkClass(root); err != nil {
+		return nil, err
+	}
+	if err := m.checkRemoved(own); err != nil {
+		return nil, err
+	}
+	wanted := m.cfg.Job.Scaffold()
+	stand := map[string]registry.Node{root.Path: root, own.Path: own}
+	switch all := root.Exists() && own.Exists() && config.Exists() && !root.Ephemeral && !own.Ephemeral; {
+	case all && !m.partly:
+		return nil, nil
+	case !root.Exists() && !own.Exists() && !m.partly: // and the namespace stands, or it is looked at next
+		wanted = slices.DeleteFunc(wanted, func(p string) bool {
+			return strings.HasPrefix(root.Path, p+"/") || strings.HasPrefix(own.Path, p+"/")
+		})
+	default:
+		nodes, err := m.cfg.Session.Get(ctx, wanted...)
+		if err != nil {
+			return nil, fmt.Errorf("core: prepare: %w", err)
+		}
+		for _, n := range nodes {
+			stand[n.Path] = n
+		}
+	}
+	for _, p := range wanted {
+		switch n := stand[p]; {
+		case !n.Exists() && p == root.Path:
+			ops = append(ops, registry.Create(p, []byte(m.cfg.Class)))
+		case !n.Exists():
+			ops = append(ops, registry.Create(p, nil))
+		case n.Ephemeral:
+			return nil, &field.Error{Job: m.name(), Field: p, Problem: "is an ephemeral node of somebody else; delete it or choose another namespace"}
+		case p == root.Path && !config.Exists() && string(n.Value) != m.cfg.Class: // somebody made the directory, nobody the job
+			ops = append(ops, registry.Set(p, []byte(m.cfg.Class), n.Version))
+		}
+	}
+	return ops, nil
 }
 
 // checkRemoved refuses a job that an operator has removed.
@@ -107,7 +144,7 @@ func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 		text, err := m.marshal(settings.ToWrite(m.cfg.Local, nil))
 		return []registry.Op{registry.Create(m.cfg.Job.Config(), text)}, err
 	}
-	stored, err := m.cfg.Job.UnmarshalConfig(node.Value)
+	stored, err := m.read(node.Value)
 	if m.cfg.Overwrite && (err != nil || len(settings.Adopted(m.cfg.Local, stored)) > 0) {
 		before := &stored
 		if err != nil {
@@ -129,11 +166,21 @@ func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 	m.mu.Lock()
 	first := !m.stored.Exists()
 	m.set, m.stored = set, node
+	m.stored.Value = nil // what it says is in set
 	m.mu.Unlock()
 	if first {
 		m.tellConfig(set, stored)
 	}
 	return nil, nil
+}
+
+// read is UnmarshalConfig, which costs more than to see that this program's own stands as it would write it.
+func (m *Member) read(text []byte) (layout.Config, error) {
+	own := settings.ToWrite(m.cfg.Local, nil)
+	if would, err := layout.MarshalConfig(own); err == nil && bytes.Equal(would, text) {
+		return own, nil
+	}
+	return m.cfg.Job.UnmarshalConfig(text)
 }
 
 func (m *Member) marshal(c layout.Config) ([]byte, error) {

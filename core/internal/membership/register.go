@@ -62,10 +62,9 @@ func (m *Member) register(ctx context.Context) error {
 	switch {
 	case err == nil, refused && failed.Index == marker && errors.Is(err, registry.ErrExists):
 		// Applied, now or by an attempt before.
-	case errors.Is(err, registry.ErrNoParent):
-		m.mu.Lock()
-		m.stage = stagePreparing
-		m.mu.Unlock()
+	case errors.Is(err, registry.ErrNoParent), errors.Is(err, registry.ErrEphemeralParent):
+		m.partly = true
+		m.reach(stagePreparing)
 		return err
 	case errors.Is(err, registry.ErrNotEmpty):
 		m.mu.Lock()
@@ -310,7 +309,7 @@ func (m *Member) open(ctx context.Context) error {
 	m.mu.Lock()
 	id, f := m.id.String(), m.firing
 	m.mu.Unlock()
-	nodes, err := m.cfg.Session.Get(ctx, m.cfg.Job.Ledger(id), m.cfg.Job.Schedule())
+	nodes, err := m.cfg.Session.Get(ctx, m.cfg.Job.Ledger(id))
 	if err != nil {
 		return fmt.Errorf("core: open: %w", err)
 	}

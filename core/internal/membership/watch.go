@@ -134,7 +134,7 @@ func (m *Member) onInstance(n registry.Node) func() {
 	}
 	if n.Exists() {
 		m.instances[id] = true
-		if in, err := layout.UnmarshalInstance(n.Value); err == nil && in.Trigger {
+		if layout.Triggered(n.Value) {
 			m.triggered[id], pulled = n, true
 		}
 	} else {
@@ -166,7 +166,7 @@ func (m *Member) onLife(n registry.Node) func() {
 		if had && m.stage >= stageRegistered && id == m.id.String() {
 			return func() { m.gone(errLifeGone) }
 		}
-		if was.Listens != (layout.Listens{}) {
+		if had && was.Listens != (layout.Listens{}) {
 			return m.switched
 		}
 		return m.look
@@ -174,9 +174,11 @@ func (m *Member) onLife(n registry.Node) func() {
 	life, err := layout.UnmarshalLife(n.Value)
 	if err != nil {
 		m.warn("foreign value in "+n.Path, err)
-		life.Listens = m.lives[id].Listens // as far as it is known
+		if was, had := m.lives[id]; had {
+			life.Listens = was.Listens // as far as it is known
+		}
 	}
-	m.lives[id] = life
+	m.lives[id] = &life
 	if own := m.cfg.Listens; id == m.id.String() && m.stage >= stageRegistered && (err != nil || life.Listens != own) && own != (layout.Listens{}) {
 		return func() { m.gone(errLifeForged) } // nobody would call it any more
 	}
@@ -397,7 +399,11 @@ func (m *Member) onConfig(e registry.Event) {
 func (m *Member) adoptConfig() {
 	m.mu.Lock()
 	n := m.seen
-	known := m.stage < stagePrepared || (n.Created == m.stored.Created && n.Version <= m.stored.Version) || n.Path == ""
+	early := m.stage < stagePrepared
+	known := early || (n.Created == m.stored.Created && n.Version <= m.stored.Version) || n.Path == ""
+	if known && !early {
+		m.seen.Value = nil // it is in force, and long
+	}
 	m.mu.Unlock()
 	if known {
 		return
@@ -413,6 +419,10 @@ func (m *Member) adoptConfig() {
 	}
 	m.mu.Lock()
 	m.stored = n
+	m.stored.Value = nil
+	if m.seen.Created == n.Created && m.seen.Version == n.Version {
+		m.seen.Value = nil
+	}
 	was := m.set
 	if err == nil {
 		m.set = set

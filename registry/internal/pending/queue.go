@@ -26,10 +26,11 @@ type Target struct {
 // An entry is one path of one target. It lives while the node exists or the
 // consumer believes so.
 type entry struct {
-	node   registry.Node // its Value only while queued
-	told   bool          // the consumer believes that the node exists
-	known  bool          // the consumer was told something
-	queued *list.Element
+	modified registry.Revision // of the latest state
+	exists   bool              // in it
+	told     bool              // the consumer believes that the node exists
+	known    bool              // the consumer was told something
+	queued   *list.Element     // an item with that state
 }
 
 // A Queue holds events of any number of targets. The zero value is empty and
@@ -39,10 +40,11 @@ type Queue struct {
 	wake  chan struct{} // of a Consumer: there is something to take
 }
 
-// An item is an entry that changed, or the Synced of a target.
+// An item is an entry that changed, with its state, or the Synced of a target.
 type item struct {
-	t *Target
-	e *entry // nil: Synced
+	t    *Target
+	e    *entry // nil: Synced
+	node registry.Node
 }
 
 // Len is the number of events that wait.
@@ -61,11 +63,11 @@ func (q *Queue) Put(t *Target, n registry.Node) {
 		}
 		e = &entry{}
 		t.nodes[n.Path] = e
-	case n.Exists() == e.node.Exists() && n.Modified <= e.node.Modified:
+	case n.Exists() == e.exists && n.Modified <= e.modified:
 		return
 	}
-	e.node = n
-	if !n.Exists() && !e.told && (e.known || t.Scope == registry.Children) { // it came and went unseen
+	e.modified, e.exists = n.Modified, n.Exists()
+	if !e.exists && !e.told && (e.known || t.Scope == registry.Children) { // it came and went unseen
 		if e.queued != nil {
 			q.items.Remove(e.queued)
 			e.queued = nil
@@ -76,8 +78,9 @@ func (q *Queue) Put(t *Target, n registry.Node) {
 		return
 	}
 	if e.queued == nil {
-		e.queued = q.push(item{t: t, e: e})
+		e.queued = q.push(nil)
 	}
+	e.queued.Value = item{t: t, e: e, node: n}
 }
 
 // Show takes in all that a target has, and Synced behind it: what is not present is gone.
@@ -105,7 +108,7 @@ func (q *Queue) Synced(t *Target) {
 	}
 }
 
-func (q *Queue) push(it item) *list.Element {
+func (q *Queue) push(it any) *list.Element {
 	wait.Wake(q.wake)
 	return q.items.PushBack(it)
 }
@@ -121,8 +124,8 @@ func (q *Queue) Take(limit int) []registry.Event {
 		it, _ := q.items.Remove(q.items.Front()).(item) // nothing else is pushed
 		event := registry.Event{Path: it.t.Path, Scope: it.t.Scope, Synced: it.e == nil}
 		if e := it.e; e != nil {
-			event.Node = e.node
-			it.t.handOut(e)
+			event.Node = it.node
+			it.t.handOut(e, it.node.Path)
 		} else {
 			it.t.mark = nil
 		}
@@ -131,14 +134,12 @@ func (q *Queue) Take(limit int) []registry.Event {
 	return events
 }
 
-// handOut notes that the consumer knows e now, and lets go of its value.
-func (t *Target) handOut(e *entry) {
-	e.queued, e.told, e.known = nil, e.node.Exists(), true
+// handOut notes that the consumer knows e now.
+func (t *Target) handOut(e *entry, path string) {
+	e.queued, e.told, e.known = nil, e.exists, true
 	if !e.told && t.Scope == registry.Children {
-		delete(t.nodes, e.node.Path)
-		return
+		delete(t.nodes, path)
 	}
-	e.node.Value = nil
 }
 
 // Drop removes everything of a target.

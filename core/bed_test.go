@@ -101,6 +101,7 @@ type gate struct {
 	before   func(ops []registry.Op) // may block
 	asked    func(paths []string)    // may block
 	denied   map[string]bool         // paths that nobody may watch
+	lagging  string                  // what is shown of this path comes with what is shown after it has changed
 	watchers []*gatedWatcher
 	sessions []*gated
 	frozen   atomic.Bool // sessions do not say that they are over
@@ -163,6 +164,13 @@ func (g *gate) deniesWatch(path string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.denied[path]
+}
+
+// lag keeps back what watches show of a path, until "" ends that and something else is shown.
+func (g *gate) lag(path string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lagging = path
 }
 
 // Open implements registry.Registry.
@@ -242,6 +250,7 @@ type gatedWatcher struct {
 	mu        sync.Mutex
 	scopes    map[string]registry.Scope // of the targets that are watched
 	owed      int                       // refusals that Next has to tell
+	kept      []registry.Event          // of the path that lags
 	interrupt context.CancelFunc
 }
 
@@ -295,12 +304,31 @@ func (w *gatedWatcher) Next(ctx context.Context) ([]registry.Event, error) {
 		events, err = w.Watcher.Next(inner)
 	}
 	if err == nil || ctx.Err() != nil || inner.Err() == nil {
-		return events, err
+		return w.late(events), err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.owed--
 	return nil, fmt.Errorf("by the test: %w", registry.ErrDenied)
+}
+
+// late keeps back what is shown of the path that lags, and returns it once none does.
+func (w *gatedWatcher) late(events []registry.Event) (now []registry.Event) {
+	w.g.mu.Lock()
+	lagging := w.g.lagging
+	w.g.mu.Unlock()
+	if lagging == "" {
+		events, w.kept = append(w.kept, events...), nil
+		return events
+	}
+	for _, e := range events {
+		if e.Node.Path == lagging {
+			w.kept = append(w.kept, e)
+		} else {
+			now = append(now, e)
+		}
+	}
+	return now
 }
 
 func (s *gated) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {

@@ -243,3 +243,26 @@ func TestADirectoryThatIsGoneIsMadeAgain(t *testing.T) {
 		}
 	}
 }
+
+// A watch that is slow shows that there was no configuration before the member wrote it. Only one that has stood can
+// have been deleted.
+func TestAConfigurationIsDeletedOnceItHasStood(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		w := newWitness()
+		in := b.prepare("a", w, everySecond)
+		in.gate.lag(b.path(in, "config"))
+		require.NoError(b, in.Start(b.Context()))
+		b.until("it fires", func() bool { return w.count() >= 4 })
+		in.gate.lag("")
+		ses := b.open(in)
+		_, err := ses.Commit(b.Context(), registry.Set(b.path(in, "servers/127.0.0.1"), nil, registry.AnyVersion))
+		require.NoError(b, err)
+		before := w.count()
+		b.until("it fires again", func() bool { return w.count() > before })
+		require.Empty(b, of[event.Warning](in))
+		_, err = ses.Commit(b.Context(), registry.Delete(b.path(in, "config"), registry.AnyVersion))
+		require.NoError(b, err)
+		b.until("it is told", func() bool { return len(of[event.Warning](in)) > 0 })
+		require.Contains(b, of[event.Warning](in)[0].Problem, "the configuration was deleted")
+	})
+}

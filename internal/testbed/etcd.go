@@ -43,6 +43,8 @@ type Options struct {
 	Members int
 	// Limits of a commit; the portable ones when zero, with etcd's own 128 operations.
 	Limits registry.Limits
+	// Users: the servers ask for a login; EtcdUser may use every key.
+	Users bool
 	// Tune may change a member's configuration last. Not for child processes.
 	Tune func(*embed.Config)
 
@@ -59,6 +61,7 @@ type etcdServer interface {
 type Etcd struct {
 	tb      testing.TB
 	options Options
+	users   bool // they are enabled
 	dir     string
 	ports   *ports.Claim // of the peers, then of the clients of programs
 	mesh    []*Proxy     // how they reach each other; the addresses are in the data
@@ -94,6 +97,15 @@ func StartEtcd(tb testing.TB, o Options) *Etcd {
 	}
 	if err := e.startAll(); err != nil {
 		tb.Fatalf("testbed: %v", err)
+	}
+	if o.Users {
+		err := e.enableUsers()
+		if e.users = true; err == nil {
+			err = e.renewAdmin()
+		}
+		if err != nil {
+			tb.Fatalf("testbed: %v", err)
+		}
 	}
 	return e
 }
@@ -153,6 +165,9 @@ func (e *Etcd) tune(i int, c *embed.Config) {
 	tick := e.tick()
 	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint((electionIn * tick).Milliseconds()) //nolint:gosec // constants above zero
 	c.UnsafeNoFsync = true
+	if e.options.Users {
+		c.BcryptCost = 4 // as little as there is: it is no secret
+	}
 	if e.options.Limits == (registry.Limits{}) {
 		c.MaxTxnOps, c.MaxRequestBytes = embed.DefaultMaxTxnOps, embed.DefaultMaxRequestBytes
 	}
@@ -182,12 +197,16 @@ func (e *Etcd) initialCluster() string {
 
 // renewAdmin connects the bed's own client to where the members are now.
 func (e *Etcd) renewAdmin() error {
-	admin, err := clientv3.New(clientv3.Config{
+	cfg := clientv3.Config{
 		Endpoints: e.Endpoints(), Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: pollEvery, Multiplier: 1.5, MaxDelay: 10 * pollEvery},
 		})},
-	})
+	}
+	if e.users {
+		cfg.Username, cfg.Password = rootUser, rootPassword
+	}
+	admin, err := clientv3.New(cfg)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ var sessionCases = []testCase{
 		rule: "answers that are late by a tenth of the timeout lose no session, event or lock"},
 	{name: "SecondNamespace", rules: "R7", run: secondNamespace, needs: spaces, place: "registry.Registry",
 		rule: "registries of two namespaces see the same nodes, locks and changes"},
-	{name: "Denied", rules: "R41", run: denied, place: "registry.ErrDenied",
+	{name: "Denied", rules: "R41", run: denied, needs: alone, place: "registry.ErrDenied",
 		rule: "what the service refuses is ErrDenied, by read, operation and target, and nothing else is; without a refusal there is none"},
 }
 

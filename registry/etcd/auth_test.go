@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -101,6 +102,50 @@ func TestTokensRunOut(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.Err())
+}
+
+// A connection that broke takes no new login, whatever opens streams on the next. Who was logged out by the service
+// logs in again, and what he watches from then on is not taken for denied.
+func TestLoginsAreFew(t *testing.T) {
+	for name, start := range map[string]func(testing.TB, testbed.Options) *testbed.Etcd{
+		"Present": testbed.StartEtcd, "Older": testbed.StartEtcdProcess,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bed := start(t, testbed.Options{Users: true})
+			var logins atomic.Int64
+			s, client := open(t, bed, login(testbed.EtcdUser, testbed.EtcdPassword), func(c *etcd.Config) {
+				c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(func(
+					ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+				) error {
+					if method == pb.Auth_Authenticate_FullMethodName {
+						logins.Add(1)
+					}
+					return invoke(ctx, method, req, reply, cc, opts...)
+				}))
+			})
+			f := follow(t, s)
+			require.NoError(t, f.Watcher.Add("/a", registry.Self))
+			f.Until(10*time.Second, "the present state", func() bool { return f.Synced == 1 })
+			for round := range 4 {
+				before := s.Deadline()
+				client.Drop()
+				eventually(t, 10*time.Second, "a heartbeat", func() bool { return s.Deadline().After(before) })
+				commit(t, s, registry.Create("/a", nil))
+				f.Until(10*time.Second, "the node", func() bool { return f.Nodes["/a"].Exists() })
+				commit(t, s, registry.Delete("/a", 0))
+				f.Until(10*time.Second, "its end", func() bool { return !f.Nodes["/a"].Exists() })
+				require.Equal(t, int64(1), logins.Load(), round)
+			}
+			for round := range 3 {
+				_, err := bed.Admin().UserChangePassword(within(t, 10*time.Second), testbed.EtcdUser, testbed.EtcdPassword)
+				require.NoError(t, err)
+				require.NoError(t, f.Watcher.Add(fmt.Sprint("/late", round), registry.Self))
+				f.Until(10*time.Second, "its state", func() bool { return f.Synced == 2+round })
+				require.Equal(t, int64(2+round), logins.Load())
+			}
+			require.NoError(t, s.Err())
+		})
+	}
 }
 
 func TestDeniedPaths(t *testing.T) {

@@ -15,9 +15,8 @@ import (
 // errNoReason would say that etcd's compares and ours disagree.
 var errNoReason = errors.New("the service refused the commit, but every operation could be applied")
 
-// Commit is one transaction, and one request: the reason of a refusal comes with it.
-// It is two when one of more than eight operations is refused: the first certainly did nothing,
-// and the second compares all anew and tells the reason.
+// Commit is one transaction, and one request: the reason of a refusal comes with it. It is two when one of more than
+// eight operations is refused: the first certainly did nothing, and the second compares all anew and tells the reason.
 //
 // It shares a request with others of the session when many are under way.
 func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
@@ -82,8 +81,12 @@ func (s *session) send(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse
 	defer release()
 	leader := withLeader(ctx)
 	for n := 0; ; n++ {
-		departure := newDeparture()
-		resp, err := s.reg.kv.Txn(leader, txn, departure.options()...)
+		departure := new(departure)
+		var resp *pb.TxnResponse
+		err := s.reg.login.call(leader, func(ctx context.Context) (err error) {
+			resp, err = s.reg.kv.Txn(ctx, txn, departure.options()...)
+			return err
+		})
 		if err == nil {
 			return resp, nil
 		}

@@ -37,15 +37,13 @@ type Config struct {
 	// Username and Password log in to a cluster with authentication.
 	Username string
 	Password string
-	// PasswordFile, instead of Password, is read at Open; a line break at its end is
-	// dropped.
+	// PasswordFile, instead of Password, is read at Open; a line break at its end is dropped.
 	PasswordFile string
 
 	// TLS, when set, secures every connection. It is cloned.
 	TLS *tls.Config
-	// CAFile, CertFile and KeyFile are PEM files, read at Open: the authority that
-	// signed the servers (the system's when empty) and the certificate shown to
-	// them. Any of them switches TLS on.
+	// CAFile, CertFile and KeyFile are PEM files, read at Open: the authority that signed the servers (the system's
+	// when empty) and the certificate shown to them. Any of them switches TLS on.
 	CAFile   string
 	CertFile string
 	KeyFile  string
@@ -53,14 +51,12 @@ type Config struct {
 	// DialTimeout bounds Open, 5 s when zero.
 	DialTimeout time.Duration
 
-	// Limits of a commit; a zero field is that of registry.PortableLimits, which a
-	// cluster as installed allows. For more, etcd must run with --max-txn-ops of
-	// at least 3 × MaxOps + 8 and --max-request-bytes of 4 × MaxBytes.
+	// Limits of a commit; a zero field is that of registry.PortableLimits, which a cluster as installed allows. For
+	// more, etcd must run with --max-txn-ops of at least 3 × MaxOps + 8 and --max-request-bytes of 4 × MaxBytes.
 	Limits registry.Limits
 
-	// DialOptions are added to those of the client. To observe or disturb
-	// requests use grpc.WithChainUnaryInterceptor and WithChainStreamInterceptor:
-	// the ones without Chain would replace the client's own.
+	// DialOptions are added to those of the client. To observe or disturb requests use grpc.WithChainUnaryInterceptor
+	// and WithChainStreamInterceptor: the ones without Chain would replace the client's own.
 	DialOptions []grpc.DialOption
 }
 

@@ -20,9 +20,6 @@ func explain(ctx context.Context, cfg Config, err error) error {
 	if errors.Is(err, registry.ErrDenied) {
 		return err // as the request that failed has told it
 	}
-	if v := judge(err); v.sure && errors.Is(v.is, registry.ErrDenied) {
-		return fail("open", registry.ErrDenied, err)
-	}
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("etcd: open: %w: %w", registry.ErrUnavailable, ctx.Err())
 	}
@@ -42,8 +39,8 @@ func diagnose(ctx context.Context, cfg Config) string {
 
 func ask(ctx context.Context, cfg Config, endpoint string) string {
 	single := cfg
-	single.Endpoints, single.Username, single.Password, single.DialOptions = []string{endpoint}, "", "", nil
-	client, err := clientv3.New(clientConfig(context.Background(), single))
+	single.Endpoints, single.DialOptions = []string{endpoint}, nil
+	client, err := clientv3.New(clientConfig(single))
 	if err != nil {
 		return err.Error()
 	}
@@ -68,9 +65,8 @@ func plain(reason string) string {
 	return strings.TrimPrefix(reason, "Error while dialing: ")
 }
 
-// puzzle says what the commonest puzzles among the reasons mean. A server that wants a
-// certificate hangs up once the client takes the connection to be made, so that the reason may be
-// no more than a broken pipe.
+// puzzle says what the commonest puzzles among the reasons mean. A server that wants a certificate hangs up once the
+// client takes the connection to be made, so that the reason may be no more than a broken pipe.
 func puzzle(cfg Config, reason string) string {
 	said := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(reason, p) })

@@ -32,6 +32,9 @@
 // /elasticron/1/shop and on the prefixes /elasticron/2/shop/, /elasticron/3/shop/
 // and so on, and the same below /elasticron/1/elasticron for Elasticron's own state.
 //
+// With users, all requests and streams of a Registry share one login, which it makes again once the service refuses it:
+// when the token has run out, the password was set again, or a server was restarted.
+//
 // # Guarantees
 //
 // A commit is one transaction and one request. All that it requires is compared,

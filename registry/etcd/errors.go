@@ -24,18 +24,18 @@ type verdict struct {
 }
 
 var (
-	denied      = verdict{is: registry.ErrDenied, sure: true}
-	stale       = verdict{is: registry.ErrDenied, sure: true, again: true}
-	refused     = verdict{is: registry.ErrInvalid, sure: true}
-	busy        = verdict{is: registry.ErrUnavailable, sure: true, again: true}
-	broken      = verdict{is: registry.ErrUnavailable, sure: true}
-	full        = verdict{is: registry.ErrUnavailable} // etcd applies the write that fills it, and answers the same
+	denied  = verdict{is: registry.ErrDenied, sure: true}
+	stale   = verdict{is: registry.ErrDenied, sure: true, again: true}
+	refused = verdict{is: registry.ErrInvalid, sure: true}
+	busy    = verdict{is: registry.ErrUnavailable, sure: true, again: true}
+	broken  = verdict{is: registry.ErrUnavailable, sure: true}
+	// Etcd applies the write that fills it, and answers the same.
+	full        = verdict{is: registry.ErrUnavailable}
 	unreachable = verdict{is: registry.ErrUnavailable, again: true}
 )
 
-// verdicts holds the refusals that etcd types: all but one of them come before
-// anything is applied. Timeouts and leader changes are not among them: what they
-// interrupted may still be applied, now or later.
+// verdicts holds the refusals that etcd types: all but one of them come before anything is applied. Timeouts and leader
+// changes are not among them: what they interrupted may still be applied, now or later.
 var verdicts = map[error]verdict{
 	rpctypes.ErrLeaseNotFound:        {is: registry.ErrSessionLost, sure: true},
 	rpctypes.ErrPermissionDenied:     denied,
@@ -60,7 +60,8 @@ var verdicts = map[error]verdict{
 const proposalDropped = "raft proposal dropped"
 
 func judge(err error) verdict {
-	typed, _ := errors.AsType[rpctypes.EtcdError](rpctypes.Error(err)) // an error of another kind may not be hashable
+	// An error of another kind may not be hashable.
+	typed, _ := errors.AsType[rpctypes.EtcdError](rpctypes.Error(err))
 	if v, known := verdicts[typed]; known {
 		return v
 	}
@@ -103,8 +104,7 @@ func pause(ctx context.Context, n int) bool {
 // leaderRequired lets a member that has lost its leader refuse at once.
 var leaderRequired = metadata.Pairs(rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader)
 
-// withLeader does not add to metadata of the caller's: what he sent elsewhere
-// is none of etcd's business.
+// withLeader does not add to metadata of the caller's: what he sent elsewhere is none of etcd's business.
 func withLeader(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, leaderRequired)
 }
@@ -118,8 +118,7 @@ const (
 	maxStale = 3
 )
 
-// retry runs a request that may be repeated until it is served, refused for
-// good, or ctx ends.
+// retry runs a request that may be repeated until it is served, refused for good, or ctx ends.
 func (r *Registry) retry(ctx context.Context, what string, request func(context.Context) error) error {
 	ctx = withLeader(ctx)
 	var last error
@@ -147,9 +146,9 @@ func (r *Registry) retry(ctx context.Context, what string, request func(context.
 
 func (r *Registry) attempt(ctx context.Context, n int, request func(context.Context) error) error {
 	if len(r.cfg.Endpoints) == 1 { // nobody else to turn to
-		return request(ctx)
+		return r.login.call(ctx, request)
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait.Growing(n, attemptMin, attemptMax))
 	defer cancel()
-	return request(ctx)
+	return r.login.call(ctx, request)
 }

@@ -2,6 +2,9 @@ package etcd
 
 import "github.com/elasticron/elasticron/registry"
 
+// NodeKey is the key of a node.
+var NodeKey = nodeKey
+
 // Waiting is the number of commits that wait for a request to share.
 func Waiting(s registry.Session) int { return s.(*session).commits.Waiting() }
 

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// root is the one etcd prefix below which everything lives. A node is stored at
-// root + depth + path, so that one level of children is one prefix. Both are
-// fixed before 1.0.
+// root is the one etcd prefix below which everything lives. A node is stored at root + depth + path, so that one level
+// of children is one prefix. Both are fixed before 1.0.
 const root = "/elasticron/"
 
 // nodeKey returns the etcd key of a node: "/shop/hello" is "/elasticron/2/shop/hello".
@@ -15,8 +14,7 @@ func nodeKey(path string) string {
 	return root + strconv.Itoa(depth(path)) + path
 }
 
-// childRange returns the half-open range of keys that holds exactly the nodes
-// one level below path.
+// childRange returns the half-open range of keys that holds exactly the nodes one level below path.
 func childRange(path string) (from, to string) {
 	if path == "/" {
 		return root + "1/", root + "10"

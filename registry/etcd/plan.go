@@ -11,13 +11,12 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// A plan is a commit as one etcd transaction: if all compares hold then the
-// writes, else the reads that show which operation fails first, at the very
-// revision at which the compares were made. Where there are many, a first attempt
+// A plan is a commit as one etcd transaction: if all compares hold then the writes, else the reads that show which
+// operation fails first, at the very revision at which the compares were made. Where there are many, a first attempt
 // goes without the reads.
 //
-// Operations see each other, but etcd compares before it writes: what earlier
-// operations of the same commit make or remove is worked out here.
+// Operations see each other, but etcd compares before it writes: what earlier operations of the same commit make or
+// remove is worked out here.
 type plan struct {
 	ops         []registry.Op
 	compares    []*pb.Compare
@@ -42,9 +41,8 @@ type facts struct {
 	never                  error // why it cannot be applied, whatever the state
 }
 
-// maxExplained is how many operations a commit may have whose refusal comes with its
-// reason. The reads are a third of a request, which larger commits send only once they
-// are refused.
+// maxExplained is how many operations a commit may have whose refusal comes with its reason. The reads are a third of a
+// request, which larger commits send only once they are refused.
 const maxExplained = 8
 
 // newPlan makes the plan of ops, whose values it copies. explained: a refusal comes with its reason.
@@ -149,8 +147,7 @@ func (p *plan) compareVersion(key []byte, v registry.Version) {
 	p.compares = append(p.compares, versionIs(key, int64(v)+1))
 }
 
-// compareParent requires a persistent node, once for each parent, and returns
-// the index of its read.
+// compareParent requires a persistent node, once for each parent, and returns the index of its read.
 func (p *plan) compareParent(path string) int {
 	if read, done := p.parents[path]; done {
 		return read
@@ -178,8 +175,7 @@ func (p *plan) compareEmpty(path string) {
 	p.compares = append(p.compares, empty(from, to))
 }
 
-// readChildren reads one child more than the commit itself deletes: enough to
-// see whether there is another.
+// readChildren reads one child more than the commit itself deletes: enough to see whether there is another.
 func (p *plan) readChildren(path string) int {
 	from, to := childRange(path)
 	return p.read(&pb.RangeRequest{
@@ -203,8 +199,7 @@ func (p *plan) request() *pb.TxnRequest {
 	return &pb.TxnRequest{Compare: p.compares, Success: p.writes, Failure: p.reads}
 }
 
-// failure names the first operation that the state shown by the reads refuses,
-// or nil.
+// failure names the first operation that the state shown by the reads refuses, or nil.
 func (p *plan) failure(answers []*pb.ResponseOp) *registry.CommitError {
 	if p.onlyReason != nil {
 		return commitError(0, p.ops[0], p.onlyReason)
@@ -224,7 +219,8 @@ func (p *plan) failure(answers []*pb.ResponseOp) *registry.CommitError {
 			}
 		case registry.OpDelete:
 			if err = cmp.Or(versionProblem(kvs(f.node), op.Version), f.never); err == nil && len(kvs(f.children)) > f.gone {
-				err = registry.ErrNotEmpty // those that are gone by now are there: no operation before has failed
+				// Those that are gone by now are there: no operation before has failed.
+				err = registry.ErrNotEmpty
 			}
 		}
 		if err != nil {

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,13 +26,11 @@ const (
 	keepAliveTime    = 10 * time.Second // gRPC takes no less
 	keepAliveTimeout = time.Second
 
-	// farewell is how long Registry.Close waits for a service to end the sessions
-	// that are still open.
+	// farewell is how long Registry.Close waits for a service to end the sessions that are still open.
 	farewell = 500 * time.Millisecond
 )
 
-// callOptions go with every request: wait for a connection instead of failing
-// at once, and take answers of any size.
+// callOptions go with every request: wait for a connection instead of failing at once, and take answers of any size.
 var callOptions = []grpc.CallOption{
 	grpc.WaitForReady(true),
 	grpc.MaxCallSendMsgSize(math.MaxInt32),
@@ -45,6 +42,7 @@ var callOptions = []grpc.CallOption{
 type Registry struct {
 	cfg    Config
 	client *clientv3.Client
+	login  *login
 	kv     pb.KVClient
 	leases pb.LeaseClient
 	watch  pb.WatchClient
@@ -52,11 +50,9 @@ type Registry struct {
 	sessions lifetime.Open[*session]
 }
 
-// Open connects to the cluster and reads once, so that a wrong address or a
-// wrong password shows here. It waits no longer than cfg.DialTimeout and ctx.
-// The error wraps ErrInvalid for a bad cfg, ErrDenied for a bad login, and
-// ErrUnavailable, naming every endpoint and its reason, when nobody answers.
-// The caller closes the Registry.
+// Open connects to the cluster and reads once, so that a wrong address or a wrong password shows here. It waits no
+// longer than cfg.DialTimeout and ctx. The error wraps ErrInvalid for a bad cfg, ErrDenied for a bad login, and
+// ErrUnavailable, naming every endpoint and its reason, when nobody answers. The caller closes the Registry.
 func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -67,9 +63,14 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	// The last part of the wait is for finding out why nobody answers.
 	patience, stop := context.WithTimeout(ctx, cfg.DialTimeout-min(cfg.DialTimeout/4, time.Second))
 	defer stop()
-	r, err := dial(patience, cfg)
+	client, err := clientv3.New(clientConfig(cfg))
 	if err != nil {
-		return nil, explain(ctx, cfg, err)
+		return nil, fail("open", registry.ErrInvalid, err)
+	}
+	conn := client.ActiveConnection()
+	r := &Registry{
+		cfg: cfg, client: client, login: newLogin(pb.NewAuthClient(conn), cfg),
+		kv: pb.NewKVClient(conn), leases: pb.NewLeaseClient(conn), watch: pb.NewWatchClient(conn),
 	}
 	if err := r.probe(patience); err != nil {
 		err = explain(ctx, cfg, err)
@@ -78,27 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// dial makes the client. It blocks only to log in.
-func dial(ctx context.Context, cfg Config) (*Registry, error) {
-	life, cancel := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, cancel)
-	client, err := clientv3.New(clientConfig(life, cfg))
-	if err != nil || !stop() {
-		cancel()
-		if client != nil {
-			_ = client.Close()
-		}
-		return nil, cmp.Or(err, ctx.Err())
-	}
-	context.AfterFunc(client.Ctx(), cancel)
-	conn := client.ActiveConnection()
-	return &Registry{
-		cfg: cfg, client: client,
-		kv: pb.NewKVClient(conn), leases: pb.NewLeaseClient(conn), watch: pb.NewWatchClient(conn),
-	}, nil
-}
-
-func clientConfig(life context.Context, cfg Config) clientv3.Config {
+func clientConfig(cfg Config) clientv3.Config {
 	options := []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: reconnectMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
@@ -107,19 +88,15 @@ func clientConfig(life context.Context, cfg Config) clientv3.Config {
 	}
 	return clientv3.Config{
 		Endpoints:            cfg.Endpoints,
-		Context:              life,
 		TLS:                  cfg.TLS,
-		Username:             cfg.Username,
-		Password:             cfg.Password,
 		DialTimeout:          cfg.DialTimeout,
 		DialKeepAliveTime:    keepAliveTime,
 		DialKeepAliveTimeout: keepAliveTimeout,
 		PermitWithoutStream:  true,
 		DialOptions:          append(options, cfg.DialOptions...),
 		Logger:               zap.NewNop(),
-		// One attempt and no more: the client repeats a write whose answer was a
-		// timeout of the server's, which may be applied twice then. What may be
-		// repeated is repeated here.
+		// One attempt and no more: the client repeats a write whose answer was a timeout of the server's, which may be
+		// applied twice then. What may be repeated is repeated here.
 		MaxUnaryRetries: 1,
 	}
 }
@@ -145,9 +122,9 @@ func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
 	var lease *pb.LeaseGrantResponse
 	err := r.retry(ctx, "open session", func(ctx context.Context) (err error) {
 		// The wait for a connection is not part of the session's life.
-		tries := new(attempts)
-		lease, err = r.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: r.cfg.leaseSeconds()}, tries.options()...)
-		sent = tries.lastAt()
+		left := new(departure)
+		lease, err = r.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: r.cfg.leaseSeconds()}, left.options()...)
+		sent = left.at()
 		return err
 	})
 	if err != nil {

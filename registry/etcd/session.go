@@ -104,15 +104,15 @@ func (s *session) heartbeat() {
 	}
 }
 
-// pulse sends heartbeats on one stream until it breaks, or one takes too long, and reports whether
-// any was acknowledged. The stream is kept open, since every new one logs in again. At most one
-// heartbeat is on its way, so that the send time of the one that is acknowledged is known.
+// pulse sends heartbeats on one stream until it breaks, or one takes too long, and reports whether any was
+// acknowledged. At most one is on its way, so that the send time of the one that is acknowledged is known.
 func (s *session) pulse() (useful bool) {
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
 	watchdog := time.AfterFunc(s.timeout()/4, cancel)
 	defer watchdog.Stop()
-	stream, err := s.reg.leases.LeaseKeepAlive(ctx, callOptions...)
+	token := s.reg.login.token.Load() // it waits for none: etcd asks for none here
+	stream, err := s.reg.leases.LeaseKeepAlive(show(ctx, token), callOptions...)
 	for err == nil && s.beat(stream) {
 		useful = true
 		watchdog.Stop()

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// A request that is shared grows no larger than this: it holds up what comes after
-	// it.
+	// A request that is shared grows no larger than this: it holds up what comes after it.
 	maxSharedBytes = 64 << 10
 	// A member as installed takes so many operations in a transaction; those of a
 	// transaction within count to those of the one around it.
@@ -27,9 +26,8 @@ type answer struct {
 	revision  registry.Revision
 }
 
-// sharing is how commits share a request: as transactions of one transaction, of which
-// each compares, is applied and is refused for itself. etcd compares all of them before
-// it applies the first, so none may touch what another relies on.
+// sharing is how commits share a request: as transactions of one transaction, of which each compares, is applied and is
+// refused for itself. etcd compares all of them before it applies the first, so none may touch what another relies on.
 func (s *session) sharing() share.Config[*plan, answer] {
 	return share.Config[*plan, answer]{
 		Life: s.Lifetime, Alone: s.sendAlone, Together: s.sendTogether, Room: room,
@@ -108,9 +106,8 @@ func (s *session) sendTogether(all []*plan) (answers []answer, refused bool, err
 	return answers, false, nil
 }
 
-// sharingReads is how reads share a request: as one transaction, at one revision, which is
-// later than each of them was asked for. One that is refused, or that fails, spoils it for
-// all: they are asked again then, each by itself.
+// sharingReads is how reads share a request: as one transaction, at one revision, which is later than each of them was
+// asked for. One that is refused, or that fails, spoils it for all: they are asked again then, each by itself.
 func (s *session) sharingReads() share.Config[[]*pb.RequestOp, *pb.TxnResponse] {
 	return share.Config[[]*pb.RequestOp, *pb.TxnResponse]{
 		Life: s.Lifetime, Alone: s.readAlone, Together: s.readTogether,

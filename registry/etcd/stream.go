@@ -38,14 +38,18 @@ func (w *watcher) serve() (useful bool) {
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
-	stream, err := w.s.reg.watch.Watch(ctx, callOptions...)
+	token, err := w.s.reg.login.get(ctx)
+	if err != nil {
+		return false
+	}
+	stream, err := w.s.reg.watch.Watch(show(ctx, token), callOptions...)
 	if err != nil {
 		return false
 	}
 	received := make(chan bool, 1)
 	go func() {
 		defer cancel()
-		received <- w.receive(stream)
+		received <- w.receive(stream, token)
 	}()
 	ping := time.NewTicker(w.s.timeout() / 4)
 	defer ping.Stop()
@@ -255,7 +259,7 @@ func (w *watcher) resume() {
 }
 
 // receive reads the stream until it breaks.
-func (w *watcher) receive(stream pb.Watch_WatchClient) (useful bool) {
+func (w *watcher) receive(stream pb.Watch_WatchClient, token *string) (useful bool) {
 	for {
 		resp, err := stream.Recv()
 		if err != nil {
@@ -263,6 +267,7 @@ func (w *watcher) receive(stream pb.Watch_WatchClient) (useful bool) {
 		}
 		useful = true
 		if !w.handle(resp) {
+			w.s.reg.login.refused(token) // which may be the reason
 			return useful
 		}
 	}

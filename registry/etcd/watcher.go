@@ -11,10 +11,9 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
-// A watcher serves any number of targets with one stream and two goroutines:
-// run feeds the stream, receive reads it. What arrives is kept as the latest
-// state of each path until Next takes it, so a slow consumer costs no more
-// memory than there are nodes, and never holds the stream up.
+// A watcher serves any number of targets with one stream and two goroutines: run feeds the stream, receive reads it.
+// What arrives is kept as the latest state of each path until Next takes it, so a slow consumer costs no more memory
+// than there are nodes, and never holds the stream up.
 type watcher struct {
 	*pending.Consumer[*target]
 

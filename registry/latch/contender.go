@@ -24,9 +24,10 @@ type contender struct {
 	value   []byte
 	watcher registry.Watcher // nil before it is needed
 
-	known   string   // path, where it is known before the answer
-	nodes   []string // that have been created, for all we know; several after unknown outcomes
-	unknown int      // attempts to create one that may still be applied
+	known string // path, where it is known before the answer
+	// Those that have been created, for all we know; several after unknown outcomes.
+	nodes   []string
+	unknown int // attempts to create one that may still be applied
 
 	path  string            // of the node that counts
 	place int64             // of path

@@ -118,7 +118,8 @@ func (l *lock) guard(ctx context.Context) {
 			if !ev.Synced && ev.Path == l.contender.path && ev.Node.Created != l.token {
 				l.lose()
 				if l.tainted {
-					l.leave() // removes the others, and watches that none comes back
+					// That removes the others, and watches that none comes back.
+					l.leave()
 				}
 				return
 			}

@@ -84,7 +84,8 @@ func (r *Registry) OpenStore(ctx context.Context) (registry.StoreCloser, error) 
 // Close implements registry.Registry. It always returns nil.
 func (r *Registry) Close() error {
 	r.cancel()
-	if r.sessions.Close(r.server.config.SessionTimeout) && r.release != nil { // it waits for nothing: see endAtServer
+	// It waits for nothing: see endAtServer.
+	if r.sessions.Close(r.server.config.SessionTimeout) && r.release != nil {
 		r.release()
 	}
 	return nil

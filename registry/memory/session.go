@@ -75,7 +75,8 @@ func (s *session) Sync(ctx context.Context) error {
 func read[T any](ctx context.Context, s *session, k kind, get func() (T, error)) (T, error) {
 	var none T
 	for {
-		answer, failure := none, error(nil) // of this attempt; one given up may be served later
+		// Both are of this attempt: one given up may be served later.
+		answer, failure := none, error(nil)
 		_, err := s.link.call(ctx, &request{kind: k, ended: s.Done(), serve: func() {
 			if failure = errExpired; s.life.alive {
 				answer, failure = get()

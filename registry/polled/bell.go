@@ -126,42 +126,32 @@ func (e *ear) knows(rev registry.Revision, patience time.Duration) bool {
 	return false
 }
 
-// peers are the registries of this process by Config.Data, where that is given.
+// peers are the registries of this process that are open.
 var peers = struct {
 	sync.Mutex
-	of map[string]map[*client]struct{}
-}{of: map[string]map[*client]struct{}{}}
+	open map[*client]struct{}
+}{open: map[*client]struct{}{}}
 
 func join(c *client) {
-	if c.Data == "" {
-		return
-	}
 	peers.Lock()
 	defer peers.Unlock()
-	if peers.of[c.Data] == nil {
-		peers.of[c.Data] = map[*client]struct{}{}
-	}
-	peers.of[c.Data][c] = struct{}{}
+	peers.open[c] = struct{}{}
 }
 
 func part(c *client) {
 	peers.Lock()
 	defer peers.Unlock()
-	delete(peers.of[c.Data], c)
-	if len(peers.of[c.Data]) == 0 {
-		delete(peers.of, c.Data)
-	}
+	delete(peers.open, c)
 }
 
-// audience returns the watchers of the client and its peers.
+// audience returns the watchers of the client and of those on the same data, where Config.Data is given.
 func (c *client) audience() (all []*watcher) {
-	if c.Data == "" {
-		return c.watchers()
-	}
 	peers.Lock()
 	defer peers.Unlock()
-	for peer := range peers.of[c.Data] {
-		all = append(all, peer.watchers()...)
+	for peer := range peers.open {
+		if peer == c || c.Data != "" && peer.Data == c.Data {
+			all = append(all, peer.watchers()...)
+		}
 	}
 	return all
 }

@@ -111,7 +111,8 @@ func (s *session) expire(ctx context.Context, before sightings) sightings {
 	if err != nil {
 		return before
 	}
-	read := time.Now() // later than the counters were read: their owners sent them earlier still
+	// Later than the counters were read: their owners sent them earlier still.
+	read := time.Now()
 	now := make(sightings, len(rows))
 	for _, row := range rows {
 		seen := sighting{row, read}

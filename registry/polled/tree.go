@@ -92,7 +92,8 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 	}
 	rev, err := s.client.store.Commit(asking, s.ID(), ops)
 	done()
-	s.client.wake(ops) // one of unknown outcome too may have changed something
+	// One of unknown outcome too may have changed something.
+	s.client.wake(ops)
 	if err != nil {
 		return 0, s.outcome(ctx, ops, err)
 	}

@@ -18,14 +18,14 @@ func TestClosedRegistriesAreNobodysPeers(t *testing.T) {
 		require.NoError(t, err)
 		b, err := New(closable{}, cfg)
 		require.NoError(t, err)
-		require.Len(t, peers.of[t.Name()], 2)
+		require.Len(t, peers.open, 2)
 		require.NoError(t, a.Close())
-		require.Len(t, peers.of[t.Name()], 1)
+		require.Len(t, peers.open, 1)
 		require.NoError(t, b.Close())
-		require.NotContains(t, peers.of, t.Name())
+		require.Empty(t, peers.open)
 	}
 	alone, err := New(closable{}, Config{Name: "none", Namespace: "shop"})
 	require.NoError(t, err)
-	require.NotContains(t, peers.of, "")
 	require.NoError(t, alone.Close())
+	require.Empty(t, peers.open)
 }

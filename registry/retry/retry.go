@@ -57,10 +57,8 @@ func Open(ctx context.Context, rawURL string, c Config) (registry.Registry, erro
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	var reg registry.Registry
-	err := again(ctx, c.complete(), nil, func() (err error) {
-		reg, err = registry.Open(ctx, rawURL)
-		return err
+	reg, err := opened(ctx, c.complete(), nil, func(ctx context.Context) (registry.Registry, error) {
+		return registry.Open(ctx, rawURL)
 	})
 	if err != nil {
 		return nil, err
@@ -95,17 +93,22 @@ func again(ctx context.Context, c Config, over <-chan struct{}, call func() erro
 		if err == nil || tried >= c.Retries || ctx.Err() != nil || !worth(err) {
 			return err
 		}
-		timer := time.NewTimer(pauses.NextBackOff())
 		select {
-		case <-timer.C:
+		case <-time.After(pauses.NextBackOff()):
 		case <-ctx.Done():
-			timer.Stop()
 			return err
 		case <-over:
 			tried = c.Retries
 		}
-		timer.Stop()
 	}
+}
+
+func opened[T any](ctx context.Context, c Config, over <-chan struct{}, open func(context.Context) (T, error)) (s T, err error) {
+	err = again(ctx, c, over, func() (err error) {
+		s, err = open(ctx)
+		return err
+	})
+	return s, err
 }
 
 type wrapped struct {
@@ -117,11 +120,7 @@ type wrapped struct {
 }
 
 func (r *wrapped) Open(ctx context.Context) (registry.Session, error) {
-	var s registry.Session
-	err := again(ctx, r.config, r.open.Done(), func() (err error) {
-		s, err = r.Registry.Open(ctx)
-		return err
-	})
+	s, err := opened(ctx, r.config, r.open.Done(), r.Registry.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +128,7 @@ func (r *wrapped) Open(ctx context.Context) (registry.Session, error) {
 }
 
 func (r *wrapped) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
-	var s registry.StoreCloser
-	err := again(ctx, r.config, r.open.Done(), func() (err error) {
-		s, err = r.Registry.OpenStore(ctx)
-		return err
-	})
+	s, err := opened(ctx, r.config, r.open.Done(), r.Registry.OpenStore)
 	if err != nil {
 		return nil, err
 	}

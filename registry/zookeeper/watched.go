@@ -89,7 +89,8 @@ func (p *watchedNode) wantsAbsence() bool {
 // tellSelf offers the state that read nr has brought; 0 is an event.
 func (t *target) tellSelf(nr uint64, n registry.Node) {
 	if !t.begun && nr < t.need {
-		return // it may be older than what the session wrote before Add
+		// It may be older than what the session wrote before Add.
+		return
 	}
 	t.begun = true
 	t.tell(n)

@@ -385,6 +385,10 @@ func (m *Member) onConfig(e registry.Event) {
 		return
 	}
 	m.mu.Lock()
+	if !e.Node.Exists() && !m.seen.Exists() {
+		m.mu.Unlock()
+		return // as it was before somebody wrote it, which this member may know already
+	}
 	m.seen = e.Node
 	preparing := m.stage < stagePrepared
 	m.mu.Unlock()

@@ -174,38 +174,31 @@ type each struct {
 
 func (e *each) Limits() registry.Limits { return e.limits }
 
-func (e *each) Get(ctx context.Context, paths ...string) (nodes []registry.Node, err error) {
+// answer is what a call of one of the stores returns.
+func answer[T any](ctx context.Context, e *each, call func(registry.Store) (T, error)) (is T, err error) {
 	err = e.ask(ctx, func(s registry.Store) (err error) {
-		nodes, err = s.Get(ctx, paths...)
+		is, err = call(s)
 		return err
 	})
-	return nodes, err
+	return is, err
 }
 
-func (e *each) Children(ctx context.Context, path string) (names []string, err error) {
-	err = e.ask(ctx, func(s registry.Store) (err error) {
-		names, err = s.Children(ctx, path)
-		return err
-	})
-	return names, err
+func (e *each) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	return answer(ctx, e, func(s registry.Store) ([]registry.Node, error) { return s.Get(ctx, paths...) })
+}
+
+func (e *each) Children(ctx context.Context, path string) ([]string, error) {
+	return answer(ctx, e, func(s registry.Store) ([]string, error) { return s.Children(ctx, path) })
 }
 
 func (e *each) Sync(ctx context.Context) error {
 	return e.ask(ctx, func(s registry.Store) error { return s.Sync(ctx) })
 }
 
-func (e *each) Commit(ctx context.Context, ops ...registry.Op) (rev registry.Revision, err error) {
-	err = e.ask(ctx, func(s registry.Store) (err error) {
-		rev, err = s.Commit(ctx, ops...)
-		return err
-	})
-	return rev, err
+func (e *each) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	return answer(ctx, e, func(s registry.Store) (registry.Revision, error) { return s.Commit(ctx, ops...) })
 }
 
-func (e *each) Watch(ctx context.Context) (w registry.Watcher, err error) {
-	err = e.ask(ctx, func(s registry.Store) (err error) {
-		w, err = s.Watch(ctx)
-		return err
-	})
-	return w, err
+func (e *each) Watch(ctx context.Context) (registry.Watcher, error) {
+	return answer(ctx, e, func(s registry.Store) (registry.Watcher, error) { return s.Watch(ctx) })
 }

@@ -106,7 +106,7 @@ func (c *conn) ask(b []byte) {
 		return
 	}
 	b = bytes.Clone(b)
-	binary.BigEndian.PutUint64(b[zxidAt:], uint64(c.l.zxid.Load())) //nolint:gosec // the wire's form
+	binary.BigEndian.PutUint64(b[zxidAt:], uint64(c.l.zxid.Load()))
 	c.asked = time.Now()
 	_ = c.Conn.SetReadDeadline(c.asked.Add(c.l.handshakeTime()))
 	c.queue(b)

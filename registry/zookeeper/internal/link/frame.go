@@ -59,12 +59,12 @@ func newFrame(head ...int32) *writer {
 	return w
 }
 
-func (w *writer) int32(v int32) { w.b = binary.BigEndian.AppendUint32(w.b, uint32(v)) } //nolint:gosec // the wire's form
-func (w *writer) int64(v int64) { w.b = binary.BigEndian.AppendUint64(w.b, uint64(v)) } //nolint:gosec // the wire's form
-func (w *writer) text(s string) { w.int32(int32(len(s))); w.b = append(w.b, s...) }     //nolint:gosec // short
+func (w *writer) int32(v int32) { w.b = binary.BigEndian.AppendUint32(w.b, uint32(v)) }
+func (w *writer) int64(v int64) { w.b = binary.BigEndian.AppendUint64(w.b, uint64(v)) }
+func (w *writer) text(s string) { w.int32(int32(len(s))); w.b = append(w.b, s...) }
 
 func (w *writer) texts(all []string) {
-	w.int32(int32(len(all))) //nolint:gosec // bounded by the caller
+	w.int32(int32(len(all)))
 	for _, s := range all {
 		w.text(s)
 	}
@@ -72,12 +72,12 @@ func (w *writer) texts(all []string) {
 
 // frame returns the bytes with their length in front.
 func (w *writer) frame() []byte {
-	binary.BigEndian.PutUint32(w.b, uint32(len(w.b)-4)) //nolint:gosec // bounded
+	binary.BigEndian.PutUint32(w.b, uint32(len(w.b)-4))
 	return w.b
 }
 
-func getInt32(b []byte) int32 { return int32(binary.BigEndian.Uint32(b)) } //nolint:gosec // the wire's form
-func getInt64(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) } //nolint:gosec // the wire's form
+func getInt32(b []byte) int32 { return int32(binary.BigEndian.Uint32(b)) }
+func getInt64(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
 
 // text reads a string at offset at.
 func text(b []byte, at int) (string, error) {
@@ -116,7 +116,7 @@ func parseConnectAnswer(b []byte) (connectAnswer, error) {
 func connectFrame(zxid int64, timeout time.Duration, session int64, password []byte) []byte {
 	w := newFrame(0)
 	w.int64(zxid)
-	w.int32(int32(timeout / time.Millisecond)) //nolint:gosec // a session timeout fits
+	w.int32(int32(timeout / time.Millisecond))
 	w.int64(session)
 	w.text(string(password))
 	return w.frame()

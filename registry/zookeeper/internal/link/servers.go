@@ -18,7 +18,8 @@ import (
 const (
 	firstPause = 20 * time.Millisecond
 	maxPause   = 250 * time.Millisecond
-	pausePart  = 16 // no pause is longer than T/16: a short session may outlive a restart too
+	// No pause is longer than T/16: a short session may outlive a restart too.
+	pausePart = 16
 )
 
 // servers says which one is next: the client's host provider. Each client goes

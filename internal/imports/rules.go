@@ -20,7 +20,7 @@ var Rules = []Rule{
 	{Packages: "registry/internal/...", May: adapter("github.com/go-zookeeper/zk")},
 
 	{Packages: "registry/memory", May: adapter()},
-	{Packages: "registry/etcd", May: adapter("go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/...", "google.golang.org/grpc/...", "go.uber.org/zap"),
+	{Packages: "registry/etcd", May: adapter("go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/...", "google.golang.org/grpc/...", "go.uber.org/zap", "golang.org/x/sync/semaphore"),
 		Never: []string{etcdServer}},
 	{Packages: "registry/etcd/embedded", Anything: true, Never: engine()},
 	{Packages: "registry/zookeeper", May: adapter("registry/zookeeper/internal/link", "github.com/go-zookeeper/zk", "golang.org/x/sync/errgroup"), Never: []string{etcdServer}},

@@ -76,8 +76,7 @@ func (c *contender) join(ctx context.Context) error {
 	return c.choose(c.nodes[0])
 }
 
-// look finds the nodes of attempts whose outcome was unknown and whose path is,
-// among the children.
+// look finds the nodes of attempts whose outcome was unknown and whose path is, among the children.
 func (c *contender) look(ctx context.Context) error {
 	if c.known != "" {
 		return nil // the next attempt tells

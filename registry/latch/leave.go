@@ -95,8 +95,7 @@ func (c *contender) remove(ctx context.Context, path string) (deleted bool, err 
 	}
 }
 
-// removeLatecomers deletes the node of each old attempt to create one that is
-// applied after all.
+// removeLatecomers deletes the node of each old attempt to create one that is applied after all.
 func (c *contender) removeLatecomers(ctx context.Context) {
 	w, err := c.session.Watch(ctx)
 	if err != nil {

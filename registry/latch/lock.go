@@ -11,9 +11,8 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// Spawn runs fn on a goroutine that the session owns and joins when it is
-// closed. The context ends with the session. When the session has ended already,
-// fn is run all the same, in the caller too, with a context that has ended.
+// Spawn runs fn on a goroutine that the session owns and joins when it is closed. The context ends with the session.
+// When the session has ended already, fn is run all the same, in the caller too, with a context that has ended.
 type Spawn func(fn func(ctx context.Context))
 
 // Acquire is Session.Lock, or with try Session.TryLock, for ses. It needs of ses
@@ -57,8 +56,7 @@ func (c *contender) acquire(ctx context.Context, try bool) error {
 	return c.watchSelf(ctx)
 }
 
-// lookIfHeld spares a held lock the commotion of one more contender. A list may
-// be old, hence the second look.
+// lookIfHeld spares a held lock the commotion of one more contender. A list may be old, hence the second look.
 func (c *contender) lookIfHeld(ctx context.Context) error {
 	found, err := c.list(ctx)
 	if err == nil && len(found) > 0 {

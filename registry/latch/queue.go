@@ -21,8 +21,7 @@ func compare(a, b rival) int {
 	return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.created, b.created), strings.Compare(a.path, b.path))
 }
 
-// wait returns once the contender is the first of all. With try it fails with
-// ErrHeld instead of waiting.
+// wait returns once the contender is the first of all. With try it fails with ErrHeld instead of waiting.
 func (c *contender) wait(ctx context.Context, try bool) error {
 	ahead, err := c.lookAround(ctx)
 	for err == nil && len(ahead) > 0 {
@@ -36,10 +35,9 @@ func (c *contender) wait(ctx context.Context, try bool) error {
 	return err
 }
 
-// lookAround lists the directory and returns those ahead, in order. The first
-// look decides which of its own nodes counts: one from an attempt of unknown
-// outcome may come before the one that was answered, and others may wait for
-// it already.
+// lookAround lists the directory and returns those ahead, in order. The first look decides which of its own nodes
+// counts: one from an attempt of unknown outcome may come before the one that was answered, and others may wait for it
+// already.
 func (c *contender) lookAround(ctx context.Context) ([]rival, error) {
 	all, err := c.list(ctx)
 	if err != nil {
@@ -57,9 +55,8 @@ func (c *contender) lookAround(ctx context.Context) ([]rival, error) {
 	return c.ahead(ctx, rivals)
 }
 
-// lookAgain returns who of those ahead still is. Nobody can have come before the
-// contender meanwhile. So if it had to read them for their Created, it
-// reads them again; if their names say it all, one list is cheaper.
+// lookAgain returns who of those ahead still is. Nobody can have come before the contender meanwhile. So if it had to
+// read them for their Created, it reads them again; if their names say it all, one list is cheaper.
 func (c *contender) lookAgain(ctx context.Context, ahead []rival) ([]rival, error) {
 	if ahead[0].place < c.place {
 		return c.lookAround(ctx)

@@ -12,21 +12,19 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
-// A Bell is a Store whose service tells what happens in it. New finds out by
-// itself whether a Store is one; then watchers look when it rings, and heartbeats
-// are as rare as sessions allow.
+// A Bell is a Store whose service tells what happens in it. New finds out by itself whether a Store is one; then
+// watchers look when it rings, and heartbeats are as rare as sessions allow.
 //
-// What a bell tells is a hint: what watchers tell comes from reads, and a heartbeat
-// finds out what was not heard. So nothing but time is lost with a ring.
+// What a bell tells is a hint: what watchers tell comes from reads, and a heartbeat finds out what was not heard. So
+// nothing but time is lost with a ring.
 type Bell interface {
 	Store
 
-	// Listen calls heard until ctx ends or nothing can be heard any more, and says
-	// why it returns. The first call is made once nothing is missed from then on; its
-	// Step has Unknown set and the revision of that moment. Each later one is a
-	// step that changed nodes, in the order of revisions, soon after it, whoever made it.
-	// Calls are made one after the other. One Listen runs at a time; it is called again
-	// after it has returned, and its ctx ends when it turns out to be deaf.
+	// Listen calls heard until ctx ends or nothing can be heard any more, and says why it returns. The first call is
+	// made once nothing is missed from then on; its Step has Unknown set and the revision of that moment. Each later
+	// one is a step that changed nodes, in the order of revisions, soon after it, whoever made it. Calls are made one
+	// after the other. One Listen runs at a time; it is called again after it has returned, and its ctx ends when it
+	// turns out to be deaf.
 	Listen(ctx context.Context, heard func(Step)) error
 }
 
@@ -163,8 +161,7 @@ func (c *client) watchers() (all []*watcher) {
 	return all
 }
 
-// wake makes those look who follow what a commit wrote. That is only a hint: what
-// they tell comes from reads.
+// wake makes those look who follow what a commit wrote. That is only a hint: what they tell comes from reads.
 func (c *client) wake(ops []registry.Op) {
 	var paths []string
 	for _, op := range ops {

@@ -28,16 +28,14 @@ type Config struct {
 	Name string
 	// Namespace is what Registry.Namespace returns: "shop" or "team/shop".
 	Namespace string
-	// Data names what the store keeps, as a file or an address does. Registries of
-	// this process with the same Data wake each other's watchers, as one registry
-	// does its own; empty matches nothing.
+	// Data names what the store keeps, as a file or an address does. Registries of this process with the same Data wake
+	// each other's watchers, as one registry does its own; empty matches nothing.
 	Data string
 	// SessionTimeout is that of every session, at least 100 ms. Zero is 10 seconds.
 	SessionTimeout time.Duration
-	// Poll is how often a session sends a heartbeat, which is also how late it sees
-	// what others wrote. At most a quarter of SessionTimeout; zero is that, or half
-	// a second where that is less. While a Bell is heard, heartbeats are sent every
-	// quarter of SessionTimeout, and what others write is seen at once.
+	// Poll is how often a session sends a heartbeat, which is also how late it sees what others wrote. At most a
+	// quarter of SessionTimeout; zero is that, or half a second where that is less. While a Bell is heard, heartbeats
+	// are sent every quarter of SessionTimeout, and what others write is seen at once.
 	Poll time.Duration
 	// Limits are what one commit of the store may hold. Zero is
 	// registry.PortableLimits, and no field may be less than there.

@@ -30,9 +30,8 @@ type client struct {
 	sessions lifetime.Open[*session]
 }
 
-// New returns a registry on store, which becomes its own: it is closed with the
-// registry, or here when cfg is not valid. New asks the store nothing: an Opener
-// finds out by itself whether the service can be reached.
+// New returns a registry on store, which becomes its own: it is closed with the registry, or here when cfg is not
+// valid. New asks the store nothing: an Opener finds out by itself whether the service can be reached.
 func New(store Store, cfg Config) (registry.Registry, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, errors.Join(err, store.Close())

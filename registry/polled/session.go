@@ -32,9 +32,8 @@ func newSession(c *client) *session {
 
 func (s *session) Limits() registry.Limits { return s.client.Limits }
 
-// acknowledged is the Deadline that an answered heartbeat gives, and by how much Done comes
-// before it. Others saw what was sent then later than it was sent, and wait a whole timeout
-// from there.
+// acknowledged is the Deadline that an answered heartbeat gives, and by how much Done comes before it. Others saw what
+// was sent then later than it was sent, and wait a whole timeout from there.
 func (c *client) acknowledged(sent time.Time) (deadline time.Time, lead time.Duration) {
 	return sent.Add(c.SessionTimeout * 9 / 10), c.SessionTimeout / 50
 }

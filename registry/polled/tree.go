@@ -101,9 +101,8 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 	return rev, nil
 }
 
-// turn waits until one more request may be in flight, which ends with done. After
-// an error nothing was asked. A wait is no part of an attempt: who gave up his place
-// for a new one could wait for ever.
+// turn waits until one more request may be in flight, which ends with done. After an error nothing was asked. A wait is
+// no part of an attempt: who gave up his place for a new one could wait for ever.
 func (s *session) turn(ctx context.Context) (done func(), err error) {
 	turns := s.client.turns
 	select {

@@ -13,8 +13,7 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/tool"
 )
 
-// Config says how often and after which pauses. The zero value is ElasticJob's: 3 retries, with
-// pauses of 1 s to 3 s.
+// Config says how often and after which pauses. The zero value is ElasticJob's: 3 retries, with pauses of 1 s to 3 s.
 type Config struct {
 	// Base is the first pause, 1 s when zero.
 	Base time.Duration
@@ -31,8 +30,7 @@ const (
 	mostRetries    = 1000
 )
 
-// Validate says what is wrong, in one line that names the field and the fix. The error wraps
-// registry.ErrInvalid.
+// Validate says what is wrong, in one line that names the field and the fix. The error wraps registry.ErrInvalid.
 func (c Config) Validate() error {
 	switch full := c.complete(); {
 	case full.Base < time.Millisecond:
@@ -76,8 +74,7 @@ func Wrap(reg registry.Registry, c Config) (registry.Registry, error) {
 	return w, nil
 }
 
-// worth reports whether a failure is worth another attempt: it certainly had no effect, and
-// passes by.
+// worth reports whether a failure is worth another attempt: it certainly had no effect, and passes by.
 func worth(err error) bool {
 	return errors.Is(err, registry.ErrUnavailable) && !errors.Is(err, registry.ErrUncertain) && !errors.Is(err, registry.ErrSessionLost) &&
 		!errors.Is(err, registry.ErrClosed) && !errors.Is(err, registry.ErrDenied) && !errors.Is(err, registry.ErrInvalid)

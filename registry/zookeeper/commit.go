@@ -14,10 +14,9 @@ import (
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
-// unmatched is the version that is sent for one that ZooKeeper cannot hold: the
-// service then answers in the contract's order (ErrNotFound, ErrDenied,
-// ErrVersion, ErrNotEmpty). Versions there are 32 bits wide and wrap: only a node
-// that was set 4,294,967,294 times is at -2. (-1 would match any.)
+// unmatched is the version that is sent for one that ZooKeeper cannot hold: the service then answers in the contract's
+// order (ErrNotFound, ErrDenied, ErrVersion, ErrNotEmpty). Versions there are 32 bits wide and wrap: only a node that
+// was set 4,294,967,294 times is at -2. (-1 would match any.)
 const unmatched = -2
 
 // Commit is one request, sent once.
@@ -86,13 +85,11 @@ func (s *session) refusal(ops []registry.Op, results []zk.MultiResponse, err err
 			return &registry.CommitError{Index: failed, Op: op, Err: is}
 		}
 	}
-	// The service refused the whole for a reason that is none of an operation's:
-	// a quota, or that it is too busy.
+	// The service refused the whole for a reason that is none of an operation's: a quota, or that it is too busy.
 	return fmt.Errorf("zookeeper: commit: %w: %w", registry.ErrUnavailable, err)
 }
 
-// reason is what the service says of one operation, in the contract's words; nil
-// when the contract has none.
+// reason is what the service says of one operation, in the contract's words; nil when the contract has none.
 func (s *session) reason(op registry.Op, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
@@ -127,8 +124,7 @@ var sentinels = []error{
 	registry.ErrInvalid, registry.ErrDenied,
 }
 
-// fail wraps what a server says of a request that is no commit. Other errors of
-// the link come back as they are.
+// fail wraps what a server says of a request that is no commit. Other errors of the link come back as they are.
 func fail(what, path string, err error) error {
 	is := registry.ErrUnavailable
 	switch {

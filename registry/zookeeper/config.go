@@ -17,9 +17,8 @@ const defaultPort = "2181"
 
 func init() { settings.Register(urls, Open) }
 
-// defaultLimits leave room for what the wire adds: a server as installed closes
-// a connection on which a request of a mebibyte arrives, and everything that is
-// under way on it fails too.
+// defaultLimits leave room for what the wire adds: a server as installed closes a connection on which a request of a
+// mebibyte arrives, and everything that is under way on it fails too.
 var defaultLimits = registry.Limits{MaxOps: 500, MaxBytes: 768 << 10, MaxValue: 256 << 10}
 
 // perOp is what the wire adds to an operation's path and value at most, an ACL
@@ -37,30 +36,25 @@ type Config struct {
 	// "team/shop". It is not put before any path. "elasticron" is reserved.
 	Namespace string
 
-	// Chroot is the node below which the whole tree of the registry stands, for
-	// example "/apps/eu"; empty for ZooKeeper's own root. Open makes it when it is
-	// missing. No path of the registry shows it.
+	// Chroot is the node below which the whole tree of the registry stands, for example "/apps/eu"; empty for
+	// ZooKeeper's own root. Open makes it when it is missing. No path of the registry shows it.
 	Chroot string
 
-	// SessionTimeout is how long a session outlives its last heartbeat, 6 s when
-	// zero. A server grants between 2 and 20 of its ticks unless it is told
-	// otherwise, whatever is asked for. 500 ms to 10 min may be asked for.
+	// SessionTimeout is how long a session outlives its last heartbeat, 6 s when zero. A server grants between 2 and 20
+	// of its ticks unless it is told otherwise, whatever is asked for. 500 ms to 10 min may be asked for.
 	SessionTimeout time.Duration
 
-	// Username and Password log in with the scheme "digest". Every node that is
-	// created then belongs to that user alone, as ElasticJob and Curator do it
-	// (all permissions, scheme "auth"); without a login, to the world.
+	// Username and Password log in with the scheme "digest". Every node that is created then belongs to that user
+	// alone, as ElasticJob and Curator do it (all permissions, scheme "auth"); without a login, to the world.
 	Username string
 	Password string
-	// PasswordFile, instead of Password, is read at Open; a line break at its end is
-	// dropped.
+	// PasswordFile, instead of Password, is read at Open; a line break at its end is dropped.
 	PasswordFile string
 
 	// TLS, when set, secures every connection. It is cloned.
 	TLS *tls.Config
-	// CAFile, CertFile and KeyFile are PEM files, read at Open: the authority that
-	// signed the servers (the system's when empty) and the certificate shown to
-	// them. Any of them switches TLS on.
+	// CAFile, CertFile and KeyFile are PEM files, read at Open: the authority that signed the servers (the system's
+	// when empty) and the certificate shown to them. Any of them switches TLS on.
 	CAFile   string
 	CertFile string
 	KeyFile  string
@@ -68,9 +62,8 @@ type Config struct {
 	// DialTimeout bounds Open and one attempt to connect, 5 s when zero.
 	DialTimeout time.Duration
 
-	// Limits of a commit; a zero field is 500 operations, 768 KiB in all, 256 KiB in
-	// a value. They must fit a request of a million bytes, with 64 bytes and the
-	// length of Chroot more for each operation.
+	// Limits of a commit; a zero field is 500 operations, 768 KiB in all, 256 KiB in a value. They must fit a request
+	// of a million bytes, with 64 bytes and the length of Chroot more for each operation.
 	Limits registry.Limits
 }
 

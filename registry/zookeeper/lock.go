@@ -23,9 +23,8 @@ func (s *session) TryLock(ctx context.Context, dir string, value []byte) (regist
 	return latch.Acquire(ctx, s, dir, value, true, s.Spawn, latch.WithForm(&curator{s: s}))
 }
 
-// curator is the form of Curator's LeaderLatch: a sequential node, to whose name
-// the service adds ten digits by which all contenders are sorted. Its prefix has an
-// id by which a node is found whose creation was not answered.
+// curator is the form of Curator's LeaderLatch: a sequential node, to whose name the service adds ten digits by which
+// all contenders are sorted. Its prefix has an id by which a node is found whose creation was not answered.
 type curator struct {
 	s *session
 
@@ -67,13 +66,11 @@ func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string
 	return path, nil
 }
 
-// Place is the number that the service has added. What does not end with one is
-// none of Curator's.
+// Place is the number that the service has added. What does not end with one is none of Curator's.
 //
-// The numbers of a directory are 32 bits wide and count its children over its whole
-// life. Beyond the greatest the service gives out that one again and again, or
-// negative ones, and Curator sorts as text: then each contender may hold itself
-// for the first.
+// The numbers of a directory are 32 bits wide and count its children over its whole life. Beyond the greatest the
+// service gives out that one again and again, or negative ones, and Curator sorts as text: then each contender may hold
+// itself for the first.
 func (c *curator) Place(name string) (int64, bool, error) {
 	i := strings.LastIndex(name, marker)
 	if i < 0 {
@@ -93,10 +90,9 @@ func (c *curator) Place(name string) (int64, bool, error) {
 	return place, true, nil
 }
 
-// Settle waits until the client is done with the creates that were not answered. Each
-// went out on a connection of the session, or never will: a Sync on the same connection
-// comes after it; and when the session goes on with another connection the service closes
-// that one, and refuses what arrives late from it, so what a quorum has not seen by the
+// Settle waits until the client is done with the creates that were not answered. Each went out on a connection of the
+// session, or never will: a Sync on the same connection comes after it; and when the session goes on with another
+// connection the service closes that one, and refuses what arrives late from it, so what a quorum has not seen by the
 // time of a Sync will never be.
 func (c *curator) Settle(ctx context.Context) bool {
 	c.mu.Lock()

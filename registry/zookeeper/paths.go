@@ -8,8 +8,7 @@ import (
 // own is the node below which ZooKeeper keeps its quotas and its configuration.
 const own = "/zookeeper"
 
-// A tree is the node below which all paths of a registry stand: the chroot, or ""
-// for ZooKeeper's own root.
+// A tree is the node below which all paths of a registry stand: the chroot, or "" for ZooKeeper's own root.
 type tree string
 
 // at returns the path at the service.

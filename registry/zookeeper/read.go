@@ -78,9 +78,8 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 // syncPause is the pause before Sync asks again.
 const syncPause = 20 * time.Millisecond
 
-// Sync is a multi of nothing but a check: it passes a quorum, which ZooKeeper's own
-// sync does not, and what is read after it in this session is not older. That the
-// check is refused is as good an answer.
+// Sync is a multi of nothing but a check: it passes a quorum, which ZooKeeper's own sync does not, and what is read
+// after it in this session is not older. That the check is refused is as good an answer.
 func (s *session) Sync(ctx context.Context) error {
 	if err := s.Alive(ctx); err != nil {
 		return err

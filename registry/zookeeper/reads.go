@@ -12,8 +12,7 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
-// retryPause is the pause after a read that the service answered with an error
-// that does not concern the node.
+// retryPause is the pause after a read that the service answered with an error that does not concern the node.
 const retryPause = 100 * time.Millisecond
 
 // A question is what one read of a watch has to find out.
@@ -43,8 +42,7 @@ func (tr *tracker) questionOf(nw *nodeWatch) question {
 	return q
 }
 
-// ask reads, and arms a watch by it. Where nothing is to be read, it gives the
-// watch back.
+// ask reads, and arms a watch by it. Where nothing is to be read, it gives the watch back.
 func (tr *tracker) ask(q question) answer {
 	var a answer
 	switch {

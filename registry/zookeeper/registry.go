@@ -14,8 +14,7 @@ import (
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
-// farewell is how long Registry.Close waits for a service to end the sessions
-// that are still open.
+// farewell is how long Registry.Close waits for a service to end the sessions that are still open.
 const farewell = 500 * time.Millisecond
 
 // A Registry is one ensemble. It holds no connection itself: each session has its
@@ -27,12 +26,10 @@ type Registry struct {
 	sessions lifetime.Open[*session]
 }
 
-// Open opens a session, makes the chroot when it is missing, reads the namespace's
-// node and closes the session, so that a wrong address, a wrong login or an old
-// server shows here. It waits no longer than cfg.DialTimeout and ctx. The error
-// wraps ErrInvalid for a bad cfg, ErrDenied when the login does not do, and
-// ErrUnavailable, naming every server and its reason, when nobody answers. The
-// caller closes the Registry.
+// Open opens a session, makes the chroot when it is missing, reads the namespace's node and closes the session, so that
+// a wrong address, a wrong login or an old server shows here. It waits no longer than cfg.DialTimeout and ctx. The
+// error wraps ErrInvalid for a bad cfg, ErrDenied when the login does not do, and ErrUnavailable, naming every server
+// and its reason, when nobody answers. The caller closes the Registry.
 func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -130,8 +127,7 @@ func (r *Registry) OpenStore(ctx context.Context) (registry.StoreCloser, error) 
 
 var errRegistryClosed = fmt.Errorf("zookeeper: %w", registry.ErrClosed)
 
-// Close ends the sessions that are still open, waiting at most half a second
-// for the service. It is idempotent.
+// Close ends the sessions that are still open, waiting at most half a second for the service. It is idempotent.
 func (r *Registry) Close() error {
 	r.sessions.Close(farewell)
 	return nil

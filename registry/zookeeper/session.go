@@ -25,8 +25,7 @@ type requests interface {
 	Close(ctx context.Context) error
 }
 
-// A session is one link: a session of ZooKeeper, which the link never follows
-// with another.
+// A session is one link: a session of ZooKeeper, which the link never follows with another.
 type session struct {
 	*lifetime.Lifetime
 
@@ -37,8 +36,7 @@ type session struct {
 	tracker *tracker
 }
 
-// newSession makes a session that lacks its link: the link wants to know first
-// who hears of its events.
+// newSession makes a session that lacks its link: the link wants to know first who hears of its events.
 func newSession(r *Registry) *session {
 	s := &session{reg: r, tree: tree(r.cfg.Chroot)}
 	s.tracker = newTracker(s)
@@ -52,8 +50,7 @@ func (s *session) begin(life *lifetime.Lifetime, l requests) {
 
 func (s *session) Limits() registry.Limits { return s.reg.cfg.Limits }
 
-// Close ends the session at the service, also one that is lost, and joins what
-// runs for it.
+// Close ends the session at the service, also one that is lost, and joins what runs for it.
 func (s *session) Close(ctx context.Context) error {
 	defer s.reg.sessions.Remove(s)
 	return s.link.Close(ctx)

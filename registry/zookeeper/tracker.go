@@ -188,9 +188,8 @@ func (tr *tracker) fired(nw *nodeWatch) {
 	tr.unwatchUnneeded(nw.p)
 }
 
-// deleted takes the end of a node. While no read is under way the event is about
-// the node that was read last, so that it need not be asked for again; what may
-// have been created since comes with its directory's list, or is asked for.
+// deleted takes the end of a node. While no read is under way the event is about the node that was read last, so that
+// it need not be asked for again; what may have been created since comes with its directory's list, or is asked for.
 func (tr *tracker) deleted(p *watchedNode) {
 	p.data.armed = false
 	if p.data.reading || p.wantsAbsence() {

@@ -10,12 +10,11 @@ import (
 	"github.com/elasticron/elasticron/registry/latch"
 )
 
-// A watchedNode is one path that somebody of the session watches, or that the list of
-// a watched directory names. All watchers share it: there is one watch of each
-// kind, and one read under way. The tracker's mutex guards it.
+// A watchedNode is one path that somebody of the session watches, or that the list of a watched directory names. All
+// watchers share it: there is one watch of each kind, and one read under way. The tracker's mutex guards it.
 //
-// What is known of a node is known from reads of its own, in their order, and
-// from the end that a watch reports; a list says only what to read.
+// What is known of a node is known from reads of its own, in their order, and from the end that a watch reports; a list
+// says only what to read.
 type watchedNode struct {
 	path string
 	data nodeWatch // Get, and Exists of what is absent
@@ -125,8 +124,7 @@ func (t *target) syncWhenComplete() {
 	}
 }
 
-// A watcher is a queue that the session's tracker fills. It has no goroutine. The
-// tracker's mutex guards it.
+// A watcher is a queue that the session's tracker fills. It has no goroutine. The tracker's mutex guards it.
 type watcher struct {
 	*pending.Consumer[*target]
 }
@@ -146,8 +144,7 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 
 var _ latch.EndWatcher = (*watcher)(nil)
 
-// AddUntilGone is Add of a node alone, which arms nothing once the node is gone.
-// See latch.EndWatcher.
+// AddUntilGone is Add of a node alone, which arms nothing once the node is gone. See latch.EndWatcher.
 func (w *watcher) AddUntilGone(path string) error {
 	return w.AddAs(path, registry.Self, func(t pending.Target) *target { return &target{Target: t, w: w, ends: true} })
 }

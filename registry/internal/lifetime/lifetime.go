@@ -19,8 +19,7 @@ var (
 	ErrClosed = errors.New("closed by its owner")
 )
 
-// A Lifetime is one life of a session. Its methods named as those of registry.Session
-// are these. New makes it.
+// A Lifetime is one life of a session. Its methods named as those of registry.Session are these. New makes it.
 type Lifetime struct {
 	adapter string
 	ctx     context.Context // its end is Done, its cause Err
@@ -128,8 +127,7 @@ func (l *Lifetime) Context() context.Context { return l.ctx }
 // Alive reports why a call cannot start: the session's end, or that of ctx.
 func (l *Lifetime) Alive(ctx context.Context) error { return cmp.Or(l.Err(), ctx.Err()) }
 
-// AliveFor is Alive for a call that concerns paths, which must be valid; what it is called is
-// for the error.
+// AliveFor is Alive for a call that concerns paths, which must be valid; what it is called is for the error.
 func (l *Lifetime) AliveFor(ctx context.Context, what string, paths ...string) error {
 	for _, path := range paths {
 		if err := registry.ValidatePath(path); err != nil {
@@ -145,8 +143,7 @@ func (l *Lifetime) Bound(ctx context.Context) (bounded context.Context, release 
 	return Both(ctx, l.ctx)
 }
 
-// Both returns ctx, which ends with other too, of which it then has the cause. release must
-// be called.
+// Both returns ctx, which ends with other too, of which it then has the cause. release must be called.
 func Both(ctx, other context.Context) (both context.Context, release func()) {
 	both, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
@@ -186,13 +183,11 @@ func (l *Lifetime) CloseOnce(tell func() error) error {
 	return l.closeErr
 }
 
-// attemptPart of the session's timeout is how long Close waits for the service when its
-// context has ended before.
+// attemptPart of the session's timeout is how long Close waits for the service when its context has ended before.
 const attemptPart = 4
 
-// Farewell is the time to tell the service of the end: that of ctx, and no longer than
-// timeout, after which the session is gone anyway. A ctx that has ended leaves time for
-// one attempt.
+// Farewell is the time to tell the service of the end: that of ctx, and no longer than timeout, after which the session
+// is gone anyway. A ctx that has ended leaves time for one attempt.
 func Farewell(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		ctx, timeout = context.WithoutCancel(ctx), timeout/attemptPart
@@ -245,9 +240,8 @@ func (o *Open[S]) Closed() bool {
 	return o.closed
 }
 
-// Close closes the sessions that are open, and waits for the service no longer than
-// patience: one that does not answer ends them by expiry. It reports whether this call
-// was the first.
+// Close closes the sessions that are open, and waits for the service no longer than patience: one that does not answer
+// ends them by expiry. It reports whether this call was the first.
 func (o *Open[S]) Close(patience time.Duration) bool {
 	o.mu.Lock()
 	first := !o.closed

@@ -18,8 +18,7 @@ type Hooks[T any] struct {
 	New func(Target) T
 	// Start begins it, Stop ends it: nothing is put to it any more.
 	Start, Stop func(t T)
-	// Ready, where it is set, says whether events may be taken, and what is closed when that may
-	// have changed.
+	// Ready, where it is set, says whether events may be taken, and what is closed when that may have changed.
 	Ready func() (ok bool, changed <-chan struct{})
 }
 
@@ -132,8 +131,7 @@ func (c *Consumer[T]) Next(ctx context.Context) ([]registry.Event, error) {
 	}
 }
 
-// Now is Next without waiting. Where it returns nothing, changed is closed when Hooks.Ready is to be
-// asked again.
+// Now is Next without waiting. Where it returns nothing, changed is closed when Hooks.Ready is to be asked again.
 func (c *Consumer[T]) Now() (events []registry.Event, changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

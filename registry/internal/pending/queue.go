@@ -13,8 +13,7 @@ type Key struct {
 	Scope registry.Scope
 }
 
-// A Target is one path and scope, and what its consumer knows of it. Once it is
-// dropped it is as new.
+// A Target is one path and scope, and what its consumer knows of it. Once it is dropped it is as new.
 type Target struct {
 	Key
 
@@ -23,8 +22,7 @@ type Target struct {
 	mark   *list.Element // its Synced, while queued
 }
 
-// An entry is one path of one target. It lives while the node exists or the
-// consumer believes so.
+// An entry is one path of one target. It lives while the node exists or the consumer believes so.
 type entry struct {
 	modified registry.Revision // of the latest state
 	exists   bool              // in it
@@ -33,8 +31,7 @@ type entry struct {
 	queued   *list.Element     // an item with that state
 }
 
-// A Queue holds events of any number of targets. The zero value is empty and
-// ready.
+// A Queue holds events of any number of targets. The zero value is empty and ready.
 type Queue struct {
 	items list.List
 	wake  chan struct{} // of a Consumer: there is something to take
@@ -50,8 +47,7 @@ type item struct {
 // Len is the number of events that wait.
 func (q *Queue) Len() int { return q.items.Len() }
 
-// Put takes in the state of a path, which may be its absence, unless it is known already, or
-// a newer one.
+// Put takes in the state of a path, which may be its absence, unless it is known already, or a newer one.
 func (q *Queue) Put(t *Target, n registry.Node) {
 	e := t.nodes[n.Path]
 	switch {

@@ -174,8 +174,7 @@ func (c Common) checkLogin() error {
 	return nil
 }
 
-// readPassword takes it from the file when only that is given; a line break at the file's end is
-// dropped.
+// readPassword takes it from the file when only that is given; a line break at the file's end is dropped.
 func (c Common) readPassword() error {
 	if *c.Password != "" || *c.PasswordFile == "" {
 		return nil
@@ -198,8 +197,7 @@ func (c Common) checkCertificate() error {
 	return nil
 }
 
-// readCertificates clones TLS, and adds what the PEM files hold. nil without any file stays nil,
-// which is no TLS.
+// readCertificates clones TLS, and adds what the PEM files hold. nil without any file stays nil, which is no TLS.
 func (c Common) readCertificates() error {
 	cfg := (*c.TLS).Clone()
 	if cfg == nil && (*c.CAFile != "" || *c.CertFile != "") {

@@ -32,8 +32,7 @@ const (
 	longestSession  = 10 * time.Minute
 )
 
-// SessionTimeout reports a timeout with which no session lives well. Zero is the adapter's
-// default.
+// SessionTimeout reports a timeout with which no session lives well. Zero is the adapter's default.
 func SessionTimeout(d time.Duration) error {
 	switch {
 	case d != 0 && d < shortestSession:

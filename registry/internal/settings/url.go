@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Split reads scheme://host:port,host:port/namespace. No host at all yields no
-// hosts, no path the namespace "".
+// Split reads scheme://host:port,host:port/namespace. No host at all yields no hosts, no path the namespace "".
 func Split(u *url.URL) (hosts []string, namespace string, err error) {
 	switch {
 	case u.Opaque != "":
@@ -56,8 +55,7 @@ func (t Table[C]) Apply(c *C, rawQuery, passwordEnv string) error {
 	return nil
 }
 
-// shown is a value as errors may show it. Who mistakes password-env for the password
-// itself must not find it in a log.
+// shown is a value as errors may show it. Who mistakes password-env for the password itself must not find it in a log.
 func shown(name, value string) string {
 	if strings.HasPrefix(name, "password") {
 		return ""

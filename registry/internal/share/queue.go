@@ -31,8 +31,7 @@ type Config[Q, A any] struct {
 	// Together sends several as one request; it returns soon after the session has ended.
 	// refused: nothing was done, for a reason that may be one of them alone.
 	Together func(all []Q) (answers []A, refused bool, err error)
-	// Room begins a request, and returns what reports whether it has room for one more,
-	// which then is in it.
+	// Room begins a request, and returns what reports whether it has room for one more, which then is in it.
 	Room func() (add func(Q) bool)
 	// Unknown is the error of a caller who leaves while his commit is under way.
 	Unknown func(ctx context.Context) error
@@ -83,8 +82,7 @@ func (s *Queue[Q, A]) Waiting() int {
 	return len(s.waiting)
 }
 
-// Do sends q, alone or with others. The error of Life comes from one that was not sent,
-// as does the plain one of ctx.
+// Do sends q, alone or with others. The error of Life comes from one that was not sent, as does the plain one of ctx.
 func (s *Queue[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	e, counted := s.enter(ctx, q)
 	if counted {

@@ -25,8 +25,7 @@ type Config struct {
 // New returns a StoreCloser.
 func New(cfg Config) registry.StoreCloser { return newStore(cfg, nil) }
 
-// One returns a StoreCloser of a session that nothing but Close can end, that of its
-// registry too.
+// One returns a StoreCloser of a session that nothing but Close can end, that of its registry too.
 func One(name string, s registry.Session) registry.StoreCloser {
 	return newStore(Config{
 		Name: name, Limits: s.Limits(), Closed: func() bool { return s.Err() != nil },

@@ -13,10 +13,9 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/lifetime"
 )
 
-// Close ends the session at the service: on the connection that it has, else on one
-// of its own, by number and password. It waits for the service no longer than ctx
-// and the session timeout. nil says that the session has ended there. It joins all
-// goroutines and is idempotent.
+// Close ends the session at the service: on the connection that it has, else on one of its own, by number and password.
+// It waits for the service no longer than ctx and the session timeout. nil says that the session has ended there. It
+// joins all goroutines and is idempotent.
 func (l *Link) Close(ctx context.Context) error {
 	l.closing.Do(func() {
 		ctx, cancel := lifetime.Farewell(ctx, l.timeout())
@@ -142,9 +141,8 @@ func readFrame(in *bufio.Reader, buf []byte) ([]byte, error) {
 	return buf, err
 }
 
-// deadEnd is the last connection of a client whose session has ended. It leads
-// nowhere: it grants a session, calls every request lost, and confirms the end, so
-// that the client finishes at once instead of waiting for a server.
+// deadEnd is the last connection of a client whose session has ended. It leads nowhere: it grants a session, calls
+// every request lost, and confirms the end, so that the client finishes at once instead of waiting for a server.
 func (l *Link) deadEnd() net.Conn {
 	client, server := net.Pipe()
 	l.work.Go(func() {

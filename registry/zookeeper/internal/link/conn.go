@@ -31,9 +31,8 @@ const (
 	maxUnsent  = 4 << 20 // what may wait to be written
 )
 
-// A conn is what the client takes for its connection. It reads and writes whole
-// frames, and adds and takes away some of its own. The client writes from one
-// goroutine and reads from one other.
+// A conn is what the client takes for its connection. It reads and writes whole frames, and adds and takes away some of
+// its own. The client writes from one goroutine and reads from one other.
 type conn struct {
 	net.Conn
 
@@ -132,8 +131,7 @@ func (c *conn) queue(b []byte) {
 	wait.Wake(c.wake)
 }
 
-// flush writes what is queued until the connection ends. What comes while it writes shares the
-// next system call.
+// flush writes what is queued until the connection ends. What comes while it writes shares the next system call.
 func (c *conn) flush() {
 	var data []byte
 	for {
@@ -225,10 +223,9 @@ func (c *conn) welcome(b []byte) error {
 	return nil
 }
 
-// introduce sends what must come before every request: the credentials, on the
-// first connection a question that only servers since 3.5 understand, and the
-// watches. On a later one a write follows at once: that the server knows the session
-// does not say that a quorum knows the server.
+// introduce sends what must come before every request: the credentials, on the first connection a question that only
+// servers since 3.5 understand, and the watches. On a later one a write follows at once: that the server knows the
+// session does not say that a quorum knows the server.
 func (c *conn) introduce(first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

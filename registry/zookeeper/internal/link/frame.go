@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Operations and reserved request numbers of the protocol (ZooDefs.java,
-// ClientCnxn.java of ZooKeeper).
+// Operations and reserved request numbers of the protocol (ZooDefs.java, ClientCnxn.java of ZooKeeper).
 const (
 	opDelete    = 2
 	opExists    = 3
@@ -40,9 +39,8 @@ const (
 	clientBuffer = 1<<20 + 64<<10
 )
 
-// MaxRequest is the encoded size that a request must stay below. A server as
-// installed closes the connection at 1,048,576 bytes, and with it fail all others
-// that are under way.
+// MaxRequest is the encoded size that a request must stay below. A server as installed closes the connection at
+// 1,048,576 bytes, and with it fail all others that are under way.
 const MaxRequest = 1_000_000
 
 var errMalformed = errors.New("malformed frame from the server")
@@ -111,8 +109,7 @@ func parseConnectAnswer(b []byte) (connectAnswer, error) {
 	return a, err
 }
 
-// connectFrame asks a server for a session, for one that exists by its number
-// and password.
+// connectFrame asks a server for a session, for one that exists by its number and password.
 func connectFrame(zxid int64, timeout time.Duration, session int64, password []byte) []byte {
 	w := newFrame(0)
 	w.int64(zxid)

@@ -32,8 +32,7 @@ const (
 	marginPart       = 4
 	quorumMarginPart = 8
 	leadPart         = 20
-	// An endpoint that accepts a connection has T/5 to answer, or T/2 when it
-	// is the only one.
+	// An endpoint that accepts a connection has T/5 to answer, or T/2 when it is the only one.
 	handshakePart      = 5
 	handshakePartAlone = 2
 	// A request that is not answered for so many heartbeats means a dead connection.
@@ -43,9 +42,8 @@ const (
 	minAttempt = 200 * time.Millisecond
 )
 
-// establish takes note of a connection on which the service has confirmed the
-// session. sent is when that was asked. first says that no server has been asked yet
-// whether it is new enough, ok that the session lives.
+// establish takes note of a connection on which the service has confirmed the session. sent is when that was asked.
+// first says that no server has been asked yet whether it is new enough, ok that the session lives.
 func (l *Link) establish(c *conn, a connectAnswer, sent time.Time) (first, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

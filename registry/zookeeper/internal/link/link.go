@@ -30,9 +30,8 @@ type Config struct {
 	TLS *tls.Config
 	// Digest is "user:password", shown at every connection; "" shows nothing.
 	Digest string
-	// Notify is called for every watch event, which uses up the watches that it is about, in
-	// the order of the wire, from a goroutine of the connection. It must not block and must
-	// not call the Link. nil ignores events.
+	// Notify is called for every watch event, which uses up the watches that it is about, in the order of the wire,
+	// from a goroutine of the connection. It must not block and must not call the Link. nil ignores events.
 	Notify func(zk.Event)
 	// Lookup finds the addresses of a host; nil asks the system.
 	Lookup func(ctx context.Context, host string) ([]string, error)

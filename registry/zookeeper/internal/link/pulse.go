@@ -11,9 +11,8 @@ type sent struct {
 	beat    bool   // nobody waits for the answer; else the client does
 }
 
-// pulse sends heartbeats, and gives a connection up that does not answer. Time is
-// counted in ticks that this process has lived through: one that was stopped for a
-// while finds the answers waiting.
+// pulse sends heartbeats, and gives a connection up that does not answer. Time is counted in ticks that this process
+// has lived through: one that was stopped for a while finds the answers waiting.
 func (c *conn) pulse() {
 	ticker := time.NewTicker(c.l.timeout() / beatsPerTimeout)
 	defer ticker.Stop()
@@ -34,8 +33,7 @@ func (c *conn) pulse() {
 func (c *conn) beat(limit int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// What was sent since the last tick has not lived through a whole one. A server
-	// that answers, if late, is busy.
+	// What was sent since the last tick has not lived through a whole one. A server that answers, if late, is busy.
 	if oldest := c.tick - limit + 2; c.heard < oldest && len(c.pending) > 0 && c.pending[0].tick < oldest {
 		return false
 	}
@@ -66,9 +64,8 @@ func (c *conn) heartbeat(op int32) {
 	c.queue(f.frame())
 }
 
-// wrote takes the answer to a multi into account. One that was refused may be a server's
-// own word, with which it asked nobody, or the leader's that there is no such session,
-// which a server does not always know to have ended.
+// wrote takes the answer to a multi into account. One that was refused may be a server's own word, with which it asked
+// nobody, or the leader's that there is no such session, which a server does not always know to have ended.
 func (c *conn) wrote(s sent, code int32, body []byte) {
 	refusal := multiRefusal(body)
 	asked := refusal == 0 || s.beat && refusal == errNoAuth // of the root; it was asked all the same
@@ -94,8 +91,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// The client's deadlines do not count: the handshake's is set in ask, and pulse
-// gives up what does not answer.
+// The client's deadlines do not count: the handshake's is set in ask, and pulse gives up what does not answer.
 func (c *conn) SetDeadline(time.Time) error      { return nil }
 func (c *conn) SetReadDeadline(time.Time) error  { return nil }
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }

@@ -22,9 +22,8 @@ const (
 	pausePart = 16
 )
 
-// servers says which one is next: the client's host provider. Each client goes
-// round them in an order of its own; after a full round without success it pauses,
-// for longer each time.
+// servers says which one is next: the client's host provider. Each client goes round them in an order of its own; after
+// a full round without success it pauses, for longer each time.
 type servers struct {
 	lookup  func(ctx context.Context, host string) ([]string, error)
 	connect func(ctx context.Context, network, addr string) (net.Conn, error)

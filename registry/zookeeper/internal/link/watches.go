@@ -6,8 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// watches knows, in the order of the wire, which watches the service holds for
-// this session.
+// watches knows, in the order of the wire, which watches the service holds for this session.
 type watches struct {
 	mu       sync.Mutex
 	wanted   map[watchKey]int // reads under way that shall arm

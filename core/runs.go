@@ -58,23 +58,27 @@ func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run, own
 // runs are the latest ones of a job, in a ring. Its lock is a leaf.
 type runs struct {
 	mu   sync.Mutex
-	ring []*event.Run // nil when none are kept
-	next int
+	most int
+	ring []*event.Run // grows until it has so many
+	next int          // the oldest of as many
 }
 
 func newRuns(n int) *runs {
 	if n == 0 {
 		n = keptRuns
 	}
-	return &runs{ring: make([]*event.Run, max(n, 0))}
+	return &runs{most: max(n, 0)}
 }
 
 func (r *runs) begin(run *event.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.ring) > 0 {
+	switch {
+	case len(r.ring) < r.most:
+		r.ring = append(r.ring, run)
+	case r.most > 0:
 		r.ring[r.next] = run
-		r.next = (r.next + 1) % len(r.ring)
+		r.next = (r.next + 1) % r.most
 	}
 }
 
@@ -91,9 +95,7 @@ func (r *runs) all() []event.Run {
 	defer r.mu.Unlock()
 	var all []event.Run
 	for i := range r.ring {
-		if run := r.ring[(r.next+i)%len(r.ring)]; run != nil {
-			all = append(all, *run)
-		}
+		all = append(all, *r.ring[(r.next+i)%len(r.ring)])
 	}
 	return all
 }

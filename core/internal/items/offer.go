@@ -275,14 +275,34 @@ func later(a, b time.Time) time.Time {
 // A memo remembers the latest decisions and counts: items mostly share a cursor. Both hold
 // for a while, since items are offered one after the other, each at its own instant.
 type memo struct {
-	decisions [4]decided
-	counts    [4]counted
-	turn      int
+	decisions recent[decided]
+	counts    recent[counted]
 	next      nextFire  // after the cursor that was asked for last
 	upcoming  nextFire  // after now
 	due       time.Time // the fire after which misses comes due
 	misses    time.Time
 }
+
+// mostRecent is how many decisions and counts are remembered, of a job of many items.
+const mostRecent = 4
+
+// recent are the values that were added last.
+type recent[T any] struct {
+	all  []T
+	turn int
+}
+
+func (r *recent[T]) add(v T, most int) {
+	if len(r.all) < most {
+		r.all = append(r.all, v)
+		return
+	}
+	r.turn = (r.turn + 1) % len(r.all)
+	r.all[r.turn] = v
+}
+
+// remembers is how many decisions and counts are worth it: one for each item, and another for what just was.
+func (m *Machine) remembers() int { return min(mostRecent, len(m.items)+1) }
 
 // A nextFire is the first fire after an instant.
 type nextFire struct {
@@ -313,14 +333,13 @@ func (m *Machine) decide(from, upTo, now time.Time) misfire.Decision {
 		return misfire.Decision{}
 	}
 	s := misfire.Span{From: from, UpTo: upTo.Round(0), Now: now.Round(0), Up: m.up}
-	for i := range m.memo.decisions {
-		if e := &m.memo.decisions[i]; e.holds(s) {
+	for i := range m.memo.decisions.all {
+		if e := &m.memo.decisions.all[i]; e.holds(s) {
 			return e.decision
 		}
 	}
 	d := misfire.Decide(m.set.Misfire, m.set.Fires, s)
-	m.memo.decisions[m.memo.turn] = decided{s, d}
-	m.memo.turn = (m.memo.turn + 1) % len(m.memo.decisions)
+	m.memo.decisions.add(decided{s, d}, m.remembers())
 	return d
 }
 
@@ -328,7 +347,7 @@ func (m *Machine) count(from, upTo time.Time) misfire.Stretch {
 	if !from.Before(upTo) {
 		return misfire.Stretch{}
 	}
-	for _, e := range m.memo.counts {
+	for _, e := range m.memo.counts.all {
 		if e.from.Equal(from) && !upTo.Before(e.upTo) && upTo.Before(e.until) {
 			return e.stretch
 		}
@@ -338,8 +357,7 @@ func (m *Machine) count(from, upTo time.Time) misfire.Stretch {
 	if e.until, _ = m.set.Fires.Next(upTo); e.until.IsZero() {
 		e.until = upTo.Round(0).Add(1)
 	}
-	m.memo.counts[m.memo.turn] = e
-	m.memo.turn = (m.memo.turn + 1) % len(m.memo.counts)
+	m.memo.counts.add(e, m.remembers())
 	return s
 }
 

@@ -156,7 +156,7 @@ func New(c Config) *Member {
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
 	m.runs = c.Session.Control.Task(m.readRuns)
-	m.tellLate = c.Session.Calls.Task(func() { m.tellLateRounds(c.Session.Context) })
+	m.tellLate = c.Session.Calls.Task(func() { m.tellLateRounds(m.cfg.Session.Context) })
 	m.check = c.Clock.Timer(m.reconcile)
 	m.clock.task = c.Session.Control.Task(m.compare)
 	for p := range layout.Phases {

@@ -10,10 +10,26 @@ import (
 // while shows what stands, and not what has gone meanwhile: then it is listed once more, from
 // a known begin, and who is missing has gone.
 type list struct {
-	known  map[string]bool // told to stand
-	synced bool            // it was listed once
-	again  map[string]bool // shown since it is listed once more; nil: it is not
-	torn   bool            // a target was denied while it was listed: it may have been this one
+	known  children // told to stand
+	synced bool     // it was listed once
+	lists  bool     // it is listed once more
+	again  children // shown since then
+	torn   bool     // a target was denied while it was listed: it may have been this one
+}
+
+// children are paths, in order. Nearly all directories that are watched have one at most.
+type children []string
+
+func (c *children) add(path string) {
+	if at, found := slices.BinarySearch(*c, path); !found {
+		*c = slices.Insert(*c, at, path)
+	}
+}
+
+func (c *children) remove(path string) {
+	if at, found := slices.BinarySearch(*c, path); found {
+		*c = slices.Delete(*c, at, at+1)
+	}
 }
 
 // note follows an event. It returns the children that have gone unseen, or that the target
@@ -23,16 +39,13 @@ func (l *list) note(e registry.Event) (gone []string, unsure bool) {
 	case e.Synced:
 		return l.listed()
 	case e.Node.Exists():
-		if l.known == nil {
-			l.known = map[string]bool{}
-		}
-		l.known[child] = true
-		if l.again != nil {
-			l.again[child] = true
+		l.known.add(child)
+		if l.lists {
+			l.again.add(child)
 		}
 	default:
-		delete(l.known, child)
-		delete(l.again, child)
+		l.known.remove(child)
+		l.again.remove(child)
 	}
 	return nil, false
 }
@@ -41,25 +54,23 @@ func (l *list) note(e registry.Event) (gone []string, unsure bool) {
 func (l *list) listed() (gone []string, unsure bool) {
 	first := !l.synced
 	l.synced = true
-	if l.again == nil {
+	if !l.lists {
 		return nil, l.torn || !first
 	}
 	if l.torn {
 		return nil, true
 	}
-	for child := range l.known {
-		if !l.again[child] {
+	for _, child := range l.known {
+		if _, shown := slices.BinarySearch(l.again, child); !shown {
 			gone = append(gone, child)
-			delete(l.known, child)
 		}
 	}
-	l.again = nil
-	slices.Sort(gone)
+	l.known, l.again, l.lists = l.again, nil, false
 	return gone, false
 }
 
 // broken says that some target was denied.
-func (l *list) broken() { l.torn = l.torn || !l.synced || l.again != nil }
+func (l *list) broken() { l.torn = l.torn || !l.synced || l.lists }
 
 // begin expects the children to be listed once more.
-func (l *list) begin() { l.torn, l.again = false, map[string]bool{} }
+func (l *list) begin() { l.torn, l.lists, l.again = false, true, nil }

@@ -17,7 +17,7 @@ type Key struct {
 type Target struct {
 	Key
 
-	nodes  map[string]*entry
+	nodes  entries
 	synced bool          // its Synced was queued
 	mark   *list.Element // its Synced, while queued
 }
@@ -49,16 +49,16 @@ func (q *Queue) Len() int { return q.items.Len() }
 
 // Put takes in the state of a path, which may be its absence, unless it is known already, or a newer one.
 func (q *Queue) Put(t *Target, n registry.Node) {
-	e := t.nodes[n.Path]
+	if n.Path == t.Path {
+		n.Path = t.Path // one string for both
+	}
+	e := t.nodes.get(n.Path)
 	switch {
 	case e == nil && !n.Exists() && t.Scope == registry.Children:
 		return
 	case e == nil:
-		if t.nodes == nil {
-			t.nodes = make(map[string]*entry, 1)
-		}
 		e = &entry{}
-		t.nodes[n.Path] = e
+		t.nodes.put(n.Path, e)
 	case n.Exists() == e.exists && n.Modified <= e.modified:
 		return
 	}
@@ -69,7 +69,7 @@ func (q *Queue) Put(t *Target, n registry.Node) {
 			e.queued = nil
 		}
 		if t.Scope == registry.Children {
-			delete(t.nodes, n.Path)
+			t.nodes.delete(n.Path)
 		}
 		return
 	}
@@ -86,7 +86,7 @@ func (q *Queue) Show(t *Target, present []registry.Node) {
 		here[n.Path] = true
 		q.Put(t, n)
 	}
-	for path := range t.nodes {
+	for path := range t.nodes.all() {
 		if !here[path] {
 			q.Put(t, registry.Node{Path: path})
 		}
@@ -134,13 +134,13 @@ func (q *Queue) Take(limit int) []registry.Event {
 func (t *Target) handOut(e *entry, path string) {
 	e.queued, e.told, e.known = nil, e.exists, true
 	if !e.told && t.Scope == registry.Children {
-		delete(t.nodes, path)
+		t.nodes.delete(path)
 	}
 }
 
 // Drop removes everything of a target.
 func (q *Queue) Drop(t *Target) {
-	for _, e := range t.nodes {
+	for _, e := range t.nodes.all() {
 		if e.queued != nil {
 			q.items.Remove(e.queued)
 		}
@@ -148,7 +148,7 @@ func (q *Queue) Drop(t *Target) {
 	if t.mark != nil {
 		q.items.Remove(t.mark)
 	}
-	t.nodes, t.mark, t.synced = nil, nil, false
+	t.nodes, t.mark, t.synced = entries{}, nil, false
 }
 
 // Clear removes everything of all targets, which must not be used afterwards.

@@ -53,10 +53,10 @@ func TestQueueForgetsWhatCameAndWent(t *testing.T) {
 		q.Put(d, gone(path))
 	}
 	require.Equal(t, 1, q.Len())
-	require.Len(t, d.nodes, 1)
+	require.Equal(t, 1, d.nodes.len())
 	q.Put(d, gone("/d/known"))
 	require.Empty(t, cmp.Diff([]registry.Event{{Path: "/d", Scope: registry.Children, Node: gone("/d/known")}}, q.Take(10)))
-	require.Empty(t, d.nodes)
+	require.Zero(t, d.nodes.len())
 }
 
 func TestQueueTellsAbsenceOfASelf(t *testing.T) {
@@ -85,13 +85,13 @@ func TestValuesAreKeptUntilTheyAreTaken(t *testing.T) {
 	value := at("/d/a", 1)
 	value.Value = []byte("x")
 	q.Put(d, value)
-	require.Equal(t, value, d.nodes["/d/a"].queued.Value.(item).node)
+	require.Equal(t, value, d.nodes.get("/d/a").queued.Value.(item).node)
 	require.Equal(t, value, q.Take(1)[0].Node)
-	require.Equal(t, &entry{modified: value.Modified, exists: true, told: true, known: true}, d.nodes["/d/a"])
+	require.Equal(t, &entry{modified: value.Modified, exists: true, told: true, known: true}, d.nodes.get("/d/a"))
 	q.Put(d, gone("/d/a"))
-	require.Contains(t, d.nodes, "/d/a", "the consumer does not know yet")
+	require.NotNil(t, d.nodes.get("/d/a"), "the consumer does not know yet")
 	require.False(t, q.Take(1)[0].Node.Exists())
-	require.Empty(t, d.nodes)
+	require.Zero(t, d.nodes.len())
 }
 
 func TestWhatIsNoNewsIsLeftOut(t *testing.T) {
@@ -122,7 +122,7 @@ func TestShowReplacesAll(t *testing.T) {
 	require.Empty(t, cmp.Diff(of(at("/d/c", 3), gone("/d/a")), q.Take(9)), "and Synced once")
 	q.Show(d, nil)
 	require.Len(t, q.Take(9), 2)
-	require.Empty(t, d.nodes)
+	require.Zero(t, d.nodes.len())
 	q.Show(d, nil)
 	require.Empty(t, q.Take(9))
 	q.Drop(d)

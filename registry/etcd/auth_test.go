@@ -32,6 +32,12 @@ func startAuth(t *testing.T) *testbed.Etcd {
 		c.AuthTokenTTL = 1 // seconds: tokens run out during the tests
 		c.BcryptCost = 4
 	}})
+	enableAuth(t, bed)
+	return bed
+}
+
+func enableAuth(t *testing.T, bed *testbed.Etcd) {
+	t.Helper()
 	admin, ctx := bed.Admin(), within(t, 20*time.Second)
 	do := func(_ any, err error) { require.NoError(t, err) }
 	do(admin.UserAdd(ctx, "root", "toor"))
@@ -45,7 +51,6 @@ func startAuth(t *testing.T) *testbed.Etcd {
 	do(admin.UserAdd(ctx, "eva", "s3cret"))
 	do(admin.UserGrantRole(ctx, "eva", "shop"))
 	do(admin.AuthEnable(ctx))
-	return bed
 }
 
 func login(user, password string) func(*etcd.Config) {
@@ -101,6 +106,21 @@ func TestTokensRunOut(t *testing.T) {
 			client.Drop()
 		}
 	}
+	require.NoError(t, s.Err())
+}
+
+// Who gives a user to a cluster that asks for none is served, and goes on when it begins to ask.
+func TestAuthenticationIsEnabledLater(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{Tune: func(c *embed.Config) { c.BcryptCost = 4 }})
+	s, _ := open(t, bed, login("eva", "s3cret"))
+	f := follow(t, s)
+	require.NoError(t, f.Watcher.Add("/shop", registry.Self))
+	commit(t, s, registry.Create("/shop", nil))
+	f.Until(10*time.Second, "the node", func() bool { return f.Nodes["/shop"].Exists() })
+	enableAuth(t, bed)
+	commit(t, s, registry.Create("/shop/a", nil))
+	require.NoError(t, f.Watcher.Add("/shop/a", registry.Self))
+	f.Until(10*time.Second, "the other node", func() bool { return f.Nodes["/shop/a"].Exists() })
 	require.NoError(t, s.Err())
 }
 

@@ -68,18 +68,23 @@ func show(ctx context.Context, token *string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, *token)
 }
 
-// call makes a request that shows the token.
+// call makes a request that shows the token, and makes it again with the next one if that is refused: the service has
+// not done it then.
 func (l *login) call(ctx context.Context, request func(context.Context) error) error {
-	token, err := l.get(ctx)
-	if err != nil {
-		return err
+	for again := true; ; again = false {
+		token, err := l.get(ctx)
+		if err != nil {
+			return err
+		}
+		err = request(show(ctx, token))
+		if token != nil && errors.Is(rpctypes.Error(err), rpctypes.ErrUserEmpty) {
+			err = rpctypes.ErrGRPCInvalidAuthToken // the service asked for none before
+		}
+		if err == nil || judge(err) != stale {
+			return err
+		}
+		if l.refused(token); !again {
+			return err
+		}
 	}
-	err = request(show(ctx, token))
-	if token != nil && errors.Is(rpctypes.Error(err), rpctypes.ErrUserEmpty) {
-		err = rpctypes.ErrGRPCInvalidAuthToken // the service asked for none before
-	}
-	if err != nil && judge(err) == stale {
-		l.refused(token)
-	}
-	return err
 }

@@ -18,11 +18,10 @@ func TestEntriesAreAMap(t *testing.T) {
 	for range 10_000 {
 		path := fmt.Sprint("/d/", random.IntN(4))
 		require.Equal(t, want[path], s.get(path))
-		switch {
-		case want[path] == nil:
+		if want[path] == nil {
 			want[path] = &entry{}
 			s.put(path, want[path])
-		default:
+		} else {
 			delete(want, path)
 			s.delete(path)
 		}

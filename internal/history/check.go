@@ -82,6 +82,7 @@ type process struct {
 	pauses   []span
 	set      time.Duration // when its clock was set first; never: it was not
 	clock    []setting     // by time
+	told     bool          // something else of it
 }
 
 // awake is when a process has been awake for so long since an instant: while it stands still
@@ -211,6 +212,9 @@ func (c *checker) learn(r *Record) {
 	c.last = max(c.last, r.At)
 	c.learnSession(r)
 	c.learnLife(r)
+	if r.Kind != ClockSet {
+		c.process(r.Who).told = true
+	}
 	switch r.Kind {
 	case FaultBegun, FaultEnded:
 		c.learnFault(r)
@@ -226,7 +230,7 @@ func (c *checker) learn(r *Record) {
 	case ClockSet:
 		p := c.process(r.Of)
 		p.set = min(p.set, r.At)
-		p.clock = append(p.clock, setting{r.At, r.Took})
+		p.clock = append(p.clock, setting{at: r.At, ahead: r.Took, first: len(p.clock) == 0 && !p.told})
 	case Paused:
 		p := c.process(r.Of)
 		p.pauses = append(p.pauses, span{r.At, never})

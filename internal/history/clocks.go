@@ -20,14 +20,15 @@ func Warning(problem string) Kind {
 // A setting is when a wall clock was set, and how far ahead of the true time it runs since.
 type setting struct {
 	at, ahead time.Duration
+	first     bool // its process began so
 }
 
 // steady is how far ahead a process's clock runs, if it was not set anew for so long before an instant.
 func (p *process) steady(at, long time.Duration) (ahead time.Duration, ok bool) {
 	ok = true
-	for i, s := range p.clock {
+	for _, s := range p.clock {
 		if s.at <= at {
-			ahead, ok = s.ahead, i == 0 || later(s.at, long) <= at
+			ahead, ok = s.ahead, s.first || later(s.at, long) <= at
 		}
 	}
 	return ahead, ok

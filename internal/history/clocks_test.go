@@ -44,6 +44,8 @@ func TestTheRulesOfClocks(t *testing.T) {
 		"set back too far":              {with(set(1400, "w1", -4000)), Clocks, "4s off"},
 		"set too far a while":           {with(set(1400, "w1", 4000), set(1900, "w1", 0)), "", ""},
 		"a moment ago":                  {with(set(4600, "w1", 4000)), "", ""},
+		"for the first time":            {append(within(sound()), set(1400, "w1", 4000)), Clocks, "4s off"},
+		"a moment ago, for the first":   {append(within(sound()), set(4600, "w1", 4000)), "", ""},
 		"no further than is allowed":    {with(set(1400, "w1", 2000)), "", ""},
 		"further than a comparison can": {with(set(1400, "w1", 3001)), Clocks, ""},
 		"no bound":                      {append(sound(), set(190, "w1", 0), set(190, "w2", 0), set(1400, "w1", 4000)), "", ""},

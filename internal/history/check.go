@@ -82,7 +82,7 @@ type process struct {
 	pauses   []span
 	set      time.Duration // when its clock was set first; never: it was not
 	clock    []setting     // by time
-	told     bool          // something else of it
+	told     bool          // it has written a record that is not about its clock
 }
 
 // awake is when a process has been awake for so long since an instant: while it stands still

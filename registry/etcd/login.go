@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -70,11 +71,11 @@ func show(ctx context.Context, token *string) context.Context {
 
 // call makes a request that shows the token, and makes it again with the next one if that is refused: the service has
 // not done it then.
-func (l *login) call(ctx context.Context, request func(context.Context) error) error {
+func (l *login) call(ctx context.Context, request func(context.Context) error) (err error) {
 	for again := true; ; again = false {
-		token, err := l.get(ctx)
-		if err != nil {
-			return err
+		token, failed := l.get(ctx)
+		if failed != nil {
+			return cmp.Or(err, failed) // a request that was refused leaves nothing uncertain
 		}
 		err = request(show(ctx, token))
 		if token != nil && errors.Is(rpctypes.Error(err), rpctypes.ErrUserEmpty) {

@@ -15,8 +15,8 @@ import (
 // errNoReason would say that etcd's compares and ours disagree.
 var errNoReason = errors.New("the service refused the commit, but every operation could be applied")
 
-// Commit is one transaction, and one request: the reason of a refusal comes with it. It is two when one of more than
-// eight operations is refused: the first certainly did nothing, and the second compares all anew and tells the reason.
+// Commit is one transaction, and one request. It is two when it is refused, unless there is but one reason for that:
+// the first certainly did nothing, and the second compares all anew and tells the reason.
 //
 // It shares a request with others of the session when many are under way.
 func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
@@ -34,7 +34,7 @@ func (s *session) commit(ctx context.Context, ops []registry.Op, shares bool) (r
 	if !shares {
 		send = s.sendAlone
 	}
-	for p := newPlan(ops, s.lease, len(ops) <= maxExplained); ; p = newPlan(ops, s.lease, true) {
+	for p := newPlan(ops, s.lease, false); ; p = newPlan(ops, s.lease, true) {
 		if p.unexplained && p.impossible {
 			continue // only the reason is asked for
 		}
@@ -48,7 +48,7 @@ func (s *session) commit(ctx context.Context, ops []registry.Op, shares bool) (r
 		if got.succeeded && !p.impossible {
 			return got.revision, nil
 		}
-		if p.unexplained {
+		if p.unexplained && p.onlyReason == nil {
 			continue
 		}
 		if refusal := p.failure(got.responses); refusal != nil {
@@ -63,7 +63,7 @@ func (s *session) commit(ctx context.Context, ops []registry.Op, shares bool) (r
 func (s *session) denial(ctx context.Context, ops []registry.Op, err error) error {
 	for i, op := range ops {
 		p := newPlan([]registry.Op{op}, s.lease, true)
-		p.compares = append(p.compares, versionIs([]byte(nodeKey(op.Path)), -1))
+		p.compares = append(p.compares, versionIs(nodeKey(op.Path), -1))
 		p.impossible = false
 		switch _, alone := s.sendAlone(ctx, p); {
 		case errors.Is(alone, registry.ErrDenied):

@@ -38,9 +38,9 @@
 // # Guarantees
 //
 // A commit is one transaction and one request. All that it requires is compared,
-// strict tree included, at most three comparisons an operation; a refusal brings
-// the state that explains it, of the same revision. Only of more than eight operations
-// that are refused a second request asks for it, and compares all anew. A write is sent again
+// strict tree included, at most three comparisons an operation. Where it is refused a
+// second request compares all anew, and brings the state that explains the refusal, of
+// the same revision. A write is sent again
 // only when the service has certainly not taken it: its own typed refusal that
 // passes, one of those above, or a request that never left. clientv3's own
 // repetition of writes is switched off: it repeats them when a deadline ends at the

@@ -3,7 +3,7 @@ package etcd
 import "github.com/elasticron/elasticron/registry"
 
 // NodeKey is the key of a node.
-var NodeKey = nodeKey
+func NodeKey(path string) string { return string(nodeKey(path)) }
 
 // Waiting is the number of commits that wait for a request to share.
 func Waiting(s registry.Session) int { return s.(*session).commits.Waiting() }

@@ -10,8 +10,9 @@ import (
 const root = "/elasticron/"
 
 // nodeKey returns the etcd key of a node: "/shop/hello" is "/elasticron/2/shop/hello".
-func nodeKey(path string) string {
-	return root + strconv.Itoa(depth(path)) + path
+func nodeKey(path string) []byte {
+	key := make([]byte, 0, len(root)+2+len(path))
+	return append(strconv.AppendInt(append(key, root...), int64(depth(path)), 10), path...)
 }
 
 // childRange returns the half-open range of keys that holds exactly the nodes one level below path.

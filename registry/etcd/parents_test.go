@@ -57,28 +57,28 @@ func TestParentThatWasMadeAgain(t *testing.T) {
 		commit(t, other, registry.Delete("/e", 0))
 		commit(t, other, registry.CreateEphemeral("/e", nil))
 		refused(t, registry.ErrEphemeralParent, 1, registry.Check("/e", 0), registry.Create("/e/b", nil))
-		costs(t, 1)
+		costs(t, 2)
 	})
 	t.Run("Gone", func(t *testing.T) {
 		known(t, "/g")
 		commit(t, other, registry.Delete("/g", 0))
 		refused(t, registry.ErrNoParent, 0, registry.Create("/g/b", nil))
-		costs(t, 1)
+		costs(t, 2)
 		refused(t, registry.ErrNoParent, 0, registry.Create("/g/b", nil))
-		costs(t, 1)
+		costs(t, 2)
 	})
 	t.Run("AnotherOperationFails", func(t *testing.T) {
 		known(t, "/o")
 		commit(t, other, registry.Delete("/o", 0))
 		commit(t, other, registry.Create("/o", nil), registry.Create("/o/there", nil))
 		refused(t, registry.ErrExists, 1, registry.Create("/o/b", nil), registry.Create("/o/there", nil))
-		costs(t, 1)
+		costs(t, 2)
 		commit(t, s, registry.Create("/o/b", nil))
 		costs(t, 1)
 	})
 }
 
-// A large commit that is refused is as uncertain as any when the answer is lost, and is not
+// A commit that is refused is as uncertain as any when the answer is lost, and is not
 // sent again.
 func TestUncertainBeforeTheReason(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})

@@ -12,8 +12,8 @@ import (
 )
 
 // A plan is a commit as one etcd transaction: if all compares hold then the writes, else the reads that show which
-// operation fails first, at the very revision at which the compares were made. Where there are many, a first attempt
-// goes without the reads.
+// operation fails first, at the very revision at which the compares were made. A first attempt goes without the reads,
+// which are a third of a request and a twentieth of the time that a small one takes.
 //
 // Operations see each other, but etcd compares before it writes: what earlier operations of the same commit make or
 // remove is worked out here.
@@ -41,21 +41,19 @@ type facts struct {
 	never                  error // why it cannot be applied, whatever the state
 }
 
-// maxExplained is how many operations a commit may have whose refusal comes with its reason. The reads are a third of a
-// request, which larger commits send only once they are refused.
-const maxExplained = 8
-
 // newPlan makes the plan of ops, whose values it copies. explained: a refusal comes with its reason.
 func newPlan(ops []registry.Op, lease int64, explained bool) *plan {
 	p := &plan{
 		ops: ops, facts: make([]facts, len(ops)), unexplained: !explained,
 		compares: make([]*pb.Compare, 0, len(ops)+2), writes: make([]*pb.RequestOp, 0, len(ops)+1),
-		parents: map[string]int{}, made: map[string]registry.OpKind{}, madeIn: map[string]bool{},
-		gone: map[string]bool{}, goneFrom: map[string][]string{},
+	}
+	if len(ops) > 1 && slices.ContainsFunc(ops, changesTree) { // else no later one is concerned
+		p.parents, p.made, p.madeIn = map[string]int{}, map[string]registry.OpKind{}, map[string]bool{}
+		p.gone, p.goneFrom = map[string]bool{}, map[string][]string{}
 	}
 	for i, op := range ops {
-		key := []byte(nodeKey(op.Path)) // once: the request is not changed any more
-		p.facts[i] = facts{node: p.read(&pb.RangeRequest{Key: key, KeysOnly: true}), parent: -1, children: -1}
+		key := nodeKey(op.Path) // once: the request is not changed any more
+		p.facts[i] = facts{node: p.read(key, true), parent: -1, children: -1}
 		switch op.Kind {
 		case registry.OpCheck:
 			p.compareVersion(key, op.Version)
@@ -72,6 +70,10 @@ func newPlan(ops []registry.Op, lease int64, explained bool) *plan {
 		p.reads = nil
 	}
 	return p
+}
+
+func changesTree(op registry.Op) bool {
+	return op.Kind != registry.OpCheck && op.Kind != registry.OpSet
 }
 
 // soleReason is why a commit with a single compare can be refused, if there is but one
@@ -108,7 +110,9 @@ func (p *plan) create(i int, key []byte, lease int64) {
 		p.facts[i].parent = p.compareParent(parent)
 	}
 	p.compares = append(p.compares, versionIs(key, 0))
-	p.made[op.Path], p.madeIn[parent] = op.Kind, true
+	if p.made != nil {
+		p.made[op.Path], p.madeIn[parent] = op.Kind, true
+	}
 	put := &pb.PutRequest{Key: key, Value: bytes.Clone(op.Value)}
 	if op.Kind == registry.OpCreateEphemeral {
 		put.Lease = lease
@@ -120,13 +124,16 @@ func (p *plan) delete(i int, key []byte) {
 	op := p.ops[i]
 	p.compareVersion(key, op.Version)
 	p.compareEmpty(op.Path)
-	p.facts[i].children, p.facts[i].gone = p.readChildren(op.Path), len(p.goneFrom[op.Path])
+	if p.facts[i].gone = len(p.goneFrom[op.Path]); !p.unexplained {
+		p.facts[i].children = p.readChildren(op.Path)
+	}
 	if p.madeIn[op.Path] {
 		p.refuse(i, registry.ErrNotEmpty)
 	}
-	p.gone[op.Path] = true
-	parent := parentOf(op.Path)
-	p.goneFrom[parent] = append(p.goneFrom[parent], string(key))
+	if p.gone != nil {
+		parent := parentOf(op.Path)
+		p.gone[op.Path], p.goneFrom[parent] = true, append(p.goneFrom[parent], string(key))
+	}
 	p.writes = append(p.writes, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
 		RequestDeleteRange: &pb.DeleteRangeRequest{Key: key},
 	}})
@@ -152,14 +159,16 @@ func (p *plan) compareParent(path string) int {
 	if read, done := p.parents[path]; done {
 		return read
 	}
-	key := []byte(nodeKey(path))
+	key := nodeKey(path)
 	p.compares = append(p.compares, exists(key), &pb.Compare{
 		Key: key, Target: pb.Compare_LEASE, Result: pb.Compare_EQUAL,
 		TargetUnion: &pb.Compare_Lease{Lease: 0},
 	})
-	// Not KeysOnly: etcd 3.7 leaves the lease out then.
-	p.parents[path] = p.read(&pb.RangeRequest{Key: key})
-	return p.parents[path]
+	read := p.read(key, false) // all of it: etcd 3.7 leaves the lease out with the value
+	if p.parents != nil {
+		p.parents[path] = read
+	}
+	return read
 }
 
 // compareEmpty requires that path has no children but those that earlier
@@ -178,16 +187,20 @@ func (p *plan) compareEmpty(path string) {
 // readChildren reads one child more than the commit itself deletes: enough to see whether there is another.
 func (p *plan) readChildren(path string) int {
 	from, to := childRange(path)
-	return p.read(&pb.RangeRequest{
+	return p.add(&pb.RangeRequest{
 		Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true, Limit: int64(len(p.goneFrom[path]) + 1),
 	})
 }
 
-// read returns the index of a read, -1 when there are none.
-func (p *plan) read(r *pb.RangeRequest) int {
+// read reads a node, and returns the index of that, -1 when there are none.
+func (p *plan) read(key []byte, keysOnly bool) int {
 	if p.unexplained {
 		return -1
 	}
+	return p.add(&pb.RangeRequest{Key: key, KeysOnly: keysOnly})
+}
+
+func (p *plan) add(r *pb.RangeRequest) int {
 	p.reads = append(p.reads, readOp(r))
 	return len(p.reads) - 1
 }

@@ -36,7 +36,7 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 func (s *session) getBatch(ctx context.Context, paths []string) ([]registry.Node, error) {
 	reads := make([]*pb.RequestOp, len(paths))
 	for i, path := range paths {
-		reads[i] = readOp(&pb.RangeRequest{Key: []byte(nodeKey(path))})
+		reads[i] = readOp(&pb.RangeRequest{Key: nodeKey(path)})
 	}
 	resp, err := s.reads.Do(ctx, reads)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 	}
 	from, to := childRange(path)
 	resp, err := s.reads.Do(ctx, []*pb.RequestOp{
-		readOp(&pb.RangeRequest{Key: []byte(nodeKey(path)), KeysOnly: true}),
+		readOp(&pb.RangeRequest{Key: nodeKey(path), KeysOnly: true}),
 		readOp(&pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true}),
 	})
 	if err != nil {

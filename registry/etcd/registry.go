@@ -104,7 +104,7 @@ func clientConfig(cfg Config) clientv3.Config {
 // probe reads once, linearizably: a quorum answers.
 func (r *Registry) probe(ctx context.Context) error {
 	return r.retry(ctx, "open", func(ctx context.Context) error {
-		key := []byte(nodeKey("/" + r.cfg.Namespace))
+		key := nodeKey("/" + r.cfg.Namespace)
 		_, err := r.kv.Range(ctx, &pb.RangeRequest{Key: key, KeysOnly: true}, callOptions...)
 		return err
 	})

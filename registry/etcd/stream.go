@@ -170,7 +170,7 @@ func create(r *pb.WatchCreateRequest) *pb.WatchRequest {
 
 func (t *target) keys() (from, to []byte) {
 	if t.Scope == registry.Self {
-		return []byte(nodeKey(t.Path)), nil
+		return nodeKey(t.Path), nil
 	}
 	first, end := childRange(t.Path)
 	return []byte(first), []byte(end)

@@ -100,6 +100,7 @@ type gate struct {
 	fate     func(ops []registry.Op) fate
 	before   func(ops []registry.Op) // may block
 	asked    func(paths []string)    // may block
+	answered func(paths []string)    // may block
 	denied   map[string]bool         // paths that nobody may watch
 	lagging  string                  // what is shown of this path comes with what is shown after it has changed
 	watchers []*gatedWatcher
@@ -381,7 +382,14 @@ func (s *gated) Get(ctx context.Context, paths ...string) ([]registry.Node, erro
 		<-ctx.Done()
 		return nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, ctx.Err())
 	}
-	return s.Session.Get(ctx, paths...)
+	nodes, err := s.Session.Get(ctx, paths...)
+	s.g.mu.Lock()
+	answered := s.g.answered
+	s.g.mu.Unlock()
+	if answered != nil {
+		answered(paths)
+	}
+	return nodes, err
 }
 
 func (s *gated) Children(ctx context.Context, path string) ([]string, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,6 +158,37 @@ func TestFinding13AConfigurationChangedBetweenReadAndWatch(t *testing.T) {
 		before := w.count()
 		b.until("it fires", func() bool { return w.count() >= before+12 })
 		require.True(b, allOwned(6, c))
+	})
+}
+
+// Finding 13, the same with one that was shown before it was read as it had been. Who went on without it forced the
+// old total on all once it led: with static sharding it began what was bound to others.
+func TestFinding13AConfigurationShownWhileTheOneBeforeIsPrepared(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		w := newWitness()
+		cfg := everySecond
+		cfg.StaticSharding = true
+		a, c := b.start("a", w, cfg), b.start("c", w, cfg)
+		b.until("a and c fire", func() bool { return w.count() >= 4 })
+		d := b.prepare("d", w, cfg)
+		var once sync.Once
+		d.gate.answered = func(paths []string) {
+			if slices.Contains(paths, b.path(a, "config")) {
+				once.Do(func() {
+					b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 6")
+					pause(100 * time.Millisecond) // the watch shows it
+				})
+			}
+		}
+		require.NoError(b, d.Start(b.Context()))
+		b.until("the new total is in force", func() bool { return allOwned(6, a, c) })
+		before := w.count()
+		b.until("it fires", func() bool { return w.count() >= before+12 })
+		c.stop(b)
+		a.stop(b)
+		b.until("d leads", func() bool { return d.job().Leader == d.job().Instance })
+		pause(5 * time.Second)
+		require.Empty(b, w.by(d.job().Instance, []int{0, 1, 2, 3, 4, 5}), "they are bound to a and c")
 	})
 }
 

@@ -56,6 +56,7 @@ func (m *Member) scaffold(ctx context.Context, made *bool) (bool, error) {
 	ops = append(ops, write...)
 	if len(ops) == 0 {
 		m.reach(stagePrepared)
+		m.adoptConfig() // it may have been shown before, changed since it was read
 		return true, nil
 	}
 	if others {

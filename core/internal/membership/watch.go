@@ -422,11 +422,12 @@ func (m *Member) adoptConfig() {
 		set, err = settings.Parse(m.name(), c, m.cfg.Strategies)
 	}
 	m.mu.Lock()
-	m.stored = n
-	m.stored.Value = nil
-	if m.seen.Created == n.Created && m.seen.Version == n.Version {
-		m.seen.Value = nil
+	if m.seen.Created != n.Created || m.seen.Version != n.Version {
+		m.mu.Unlock()
+		return // whoever saw the next one adopts that
 	}
+	m.stored = n
+	m.stored.Value, m.seen.Value = nil, nil
 	was := m.set
 	if err == nil {
 		m.set = set

@@ -44,11 +44,12 @@ type Config struct {
 }
 
 // A Schedule says when a job fires. Parse makes it; it is immutable and safe for
-// concurrent use.
+// concurrent use. Equal configurations have one, but for those of the local zone.
 type Schedule struct {
 	text string
 	zone *zone
 	plan plan
+	memo memo // of a cron expression
 }
 
 // A plan is one way to fire: cron, rate or delay. Times are instants; the plan
@@ -59,7 +60,9 @@ type plan interface {
 
 // Parse compiles c. Its error is a *field.Error. An expression that is well formed
 // but never fires, such as one for 30 February, is accepted: Next says so.
-func Parse(c Config) (*Schedule, error) {
+func Parse(c Config) (*Schedule, error) { return share(c, build) }
+
+func build(c Config) (*Schedule, error) {
 	z, err := parseZone(c.Zone)
 	if err != nil {
 		return nil, err
@@ -82,6 +85,13 @@ func Parse(c Config) (*Schedule, error) {
 // without a monotonic reading. ok is false when the schedule never fires again;
 // next is then the zero time and means nothing.
 func (s *Schedule) Next(after time.Time) (next time.Time, ok bool) {
+	if s.ReadsClock() {
+		return s.memo.next(after, s.find)
+	}
+	return s.find(after)
+}
+
+func (s *Schedule) find(after time.Time) (time.Time, bool) {
 	t, ok := s.plan.next(s.zone, after)
 	if !ok {
 		return time.Time{}, false

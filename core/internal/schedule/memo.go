@@ -1,0 +1,75 @@
+package schedule
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+)
+
+// A memo remembers the fires of a cron expression that were found last. Jobs of one expression fire
+// together, and each of them asks for the same few fires.
+type memo struct {
+	found [4]atomic.Pointer[found]
+	turn  atomic.Uint32
+}
+
+// Found is the first fire after each second from one on and before it.
+type found struct {
+	after int64
+	fire  time.Time
+}
+
+// next returns what is remembered, or else what find finds. The answer is the same for all instants of a
+// second, since expressions know nothing finer.
+func (m *memo) next(after time.Time, find func(after time.Time) (time.Time, bool)) (time.Time, bool) {
+	second := after.Unix()
+	for i := range m.found {
+		if f := m.found[i].Load(); f != nil && f.after <= second && second < f.fire.Unix() {
+			return f.fire, true
+		}
+	}
+	fire, ok := find(after)
+	if ok {
+		m.found[int(m.turn.Add(1))%len(m.found)].Store(&found{second, fire})
+	}
+	return fire, ok
+}
+
+// shared are the schedules in use, so that jobs of one configuration have one.
+var shared struct {
+	sync.Mutex
+	schedules map[Config]weak.Pointer[Schedule]
+}
+
+// share returns the schedule of a configuration that is in use, or else the one that build makes. The local
+// zone is not shared: it is what time.Local is at the moment.
+func share(c Config, build func(Config) (*Schedule, error)) (*Schedule, error) {
+	if c.Zone == "" {
+		return build(c)
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	if s := shared.schedules[c].Value(); s != nil {
+		return s, nil
+	}
+	s, err := build(c)
+	if err != nil {
+		return nil, err
+	}
+	if shared.schedules == nil {
+		shared.schedules = map[Config]weak.Pointer[Schedule]{}
+	}
+	shared.schedules[c] = weak.Make(s)
+	runtime.AddCleanup(s, forget, c)
+	return s, nil
+}
+
+func forget(c Config) {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.schedules[c].Value() == nil {
+		delete(shared.schedules, c)
+	}
+}

@@ -41,10 +41,24 @@ func isThere(s *Snapshot, name string) bool {
 	return slices.ContainsFunc(s.Lives, func(id string) bool { return nameOf(id) == name })
 }
 
-// retotalled reports whether another total is configured when an item runs, or was after an
-// instant: what is owed of the epoch that ends is anybody's.
-func (j *job) retotalled(r *Record, since time.Duration) bool {
-	return j.configured(r.At) != r.Total || slices.ContainsFunc(j.config, func(c *Record) bool { return c.At > since && c.At <= r.At && c.Config.Total != r.Total })
+// retotalled reports whether another total was configured since that of an item's epoch, until it runs: what
+// is owed of the epoch that ends is anybody's. It may end before the item has run once, and end while its own
+// total is configured again. An instant at which it had begun is that of the item's first run, or when it was
+// seen.
+func (j *job) retotalled(n *run, since time.Duration) bool {
+	r := n.entered
+	if i := slices.IndexFunc(j.bases, func(b *Record) bool { return b.Base.Epoch == n.Epoch }); i >= 0 {
+		since = min(since, j.bases[i].At)
+	}
+	from := 0 // the configuration by which the epoch began
+	for i, c := range j.config {
+		if c.Config.Total == r.Total && c.At <= since {
+			from = i
+		}
+	}
+	return j.configured(r.At) != r.Total || slices.ContainsFunc(j.config[from:], func(c *Record) bool {
+		return c.Config.Total != r.Total && c.At <= r.At && (c.At > since || j.config[from].Config.Total == r.Total)
+	})
 }
 
 // judgeBound judges who begins items while a job has static sharding. Where that is switched on
@@ -83,7 +97,7 @@ func (c *checker) judgeBound(j *job) {
 				owners[k] = owner{name, n.entered.At}
 				continue
 			}
-			if j.retotalled(n.entered, was.since) {
+			if j.retotalled(n, was.since) {
 				continue
 			}
 			c.report.Tally.Judged[Bound]++

@@ -41,6 +41,9 @@ func TestTheRulesOfStaticSharding(t *testing.T) {
 	total := at(2500, Record{Kind: Configured, Who: "driver", Job: "a", Config: &Config{Cron: everySecond, Total: 3, Static: true}})
 	early := total
 	early.At, early.Wall = ms(900), wall(900)
+	soon, back := total, total
+	soon.At, soon.Wall = ms(500), wall(500)
+	back.Config = &Config{Cron: everySecond, Total: 2, Static: true}
 	off := at(2500, Record{Kind: Configured, Who: "driver", Job: "a", Config: &Config{Cron: everySecond, Total: 2}})
 	for name, c := range map[string]struct {
 		h    []Record
@@ -53,6 +56,14 @@ func TestTheRulesOfStaticSharding(t *testing.T) {
 		"it runs again elsewhere": {static(again(1, 3000, by("w2", "i2", 1, 3000, sound()))), "", ""},
 		"another total, before it ran": {
 			static(append(without(by("w2", "i2", 1, 3000, sound()), func(r Record) bool { return r.Item == 1 && r.Due.Before(wall(2500)) }), early)), "", "",
+		},
+		"another total since its epoch began, before it ran, and back": {append(static(by("w2", "i2", 1, 3000, sound())), soon, back), "", ""},
+		"another total before its epoch began": {
+			append(static(by("w2", "i2", 1, 3000, sound())), func() []Record {
+				soon, back := soon, back
+				soon.At, back.At = ms(100), ms(200)
+				return []Record{soon, back}
+			}()...), Bound, "entered by i2, and it is bound to i1",
 		},
 		"another total":               {append(static(by("w2", "i2", 1, 3000, sound())), total), "", ""},
 		"it was switched off":         {append(static(by("w2", "i2", 1, 3000, sound())), off), "", ""},

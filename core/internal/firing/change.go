@@ -110,7 +110,7 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 	case items.GiveBack:
 		c.undo(rec, in)
 	case items.CutRedo:
-		if rec.Running() || !rec.Redo.Due.Equal(c.Due) || held(*rec, in, c.Due) {
+		if rec.Running() || !rec.Redo.Due.Equal(c.Due) || c.held(*rec, in) {
 			return false
 		}
 		rec.Through = later(rec.Through, c.Through, true)
@@ -198,7 +198,7 @@ func overtaken(skips []items.Skip, rec ledger.Item) bool {
 
 // mayBegin reports whether the record lets the fire begin.
 func (c *change) mayBegin(rec ledger.Item, in *ledger.Ledger) bool {
-	if held(rec, in, c.Due) {
+	if c.held(rec, in) {
 		return false
 	}
 	if rec.Running() {
@@ -220,12 +220,13 @@ func (c *change) mayBegin(rec ledger.Item, in *ledger.Ledger) bool {
 	return c.Due.After(rec.Through) || (c.delayed && rec.Through.After(c.now()))
 }
 
-// held reports whether the leader lets the owner begin nothing, or not this fire.
-func held(rec ledger.Item, in *ledger.Ledger, due time.Time) bool {
+// held reports whether the leader lets the owner begin nothing, or not this fire. What runs again is of the epoch
+// that ends, also where it was asked for after the last fire.
+func (c *change) held(rec ledger.Item, in *ledger.Ledger) bool {
 	if failpoint.Mutant(failpoint.HoldIgnored) {
 		return false
 	}
-	return rec.Leaving || (in.Held && (in.Until.IsZero() || due.After(in.Until)))
+	return rec.Leaving || (in.Held && (in.Until.IsZero() || (!c.Redo && c.Due.After(in.Until))))
 }
 
 // later is b, or with keep the later of both.

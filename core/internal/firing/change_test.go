@@ -139,3 +139,17 @@ func TestAnEndBeginsTheNextFire(t *testing.T) {
 	require.False(t, followed, "another fire runs by now")
 	require.Equal(t, at(3), rec.Run)
 }
+
+// An epoch ends at its last fire, and what was asked for afterwards and ran when its owner died is owed of it all the
+// same: nothing of the next one begins before.
+func TestWhatWasAskedForAndRunsAgainIsOfTheEpochThatEnds(t *testing.T) {
+	in := &ledger.Ledger{Epoch: 1, Held: true, Until: at(5)}
+	owed := ledger.Item{Through: at(5), Redo: ledger.Redo{Due: at(7), Lost: "a", Tries: 1}, Request: 3, Asked: 3}
+	for _, kind := range []items.Kind{items.Begin, items.CutRedo} {
+		rec := owed
+		c := change{Action: items.Action{Kind: kind, Due: at(7), Through: at(5), Redo: true, Lost: "a", Tries: 1, Request: 3}, now: time.Now, epoch: 1}
+		require.True(t, c.Apply(&rec, in, false), kind)
+		rec = owed
+		require.False(t, c.Apply(&rec, &ledger.Ledger{Epoch: 1, Held: true}, false), "up to where is not known yet")
+	}
+}

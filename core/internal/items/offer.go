@@ -118,8 +118,7 @@ func (m *Machine) offerDelayed(it *item, now time.Time) {
 		}
 	case it.ready.After(now):
 		m.delays.add(it)
-	case m.withholds():
-		m.delays.add(it)
+	case m.withholds(): // offered again when a place is free: it is due, and Tick would never come to an end
 	default:
 		it.before, it.folded, it.owes, it.madeUp = it.cursor, 0, false, false
 		m.begin(it, it.ready.Round(0), nil) // Due is an instant for everybody

@@ -232,3 +232,42 @@ func TestDisabledItemsHoldUpNoRound(t *testing.T) {
 		require.Empty(t, m.Tick(at(21)))
 	}
 }
+
+// With a fixed delay what is due waits too for the place that a fire which runs again has waited for.
+func TestATickEndsWhileAPlaceIsKept(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0).UTC()
+	m := New(Config{Settings: Settings{Monitor: true, Failover: true, Delayed: true, Delay: time.Second}, Up: start, Places: 1})
+	l := ledger.New(1, 3)
+	for n := range 2 {
+		l.Set(n, ledger.Item{Through: start})
+	}
+	m.Own(l, start)
+	for n := range 2 {
+		m.Known(n, false, start)
+	}
+	now := start.Add(time.Second)
+	actions := m.Tick(now)
+	require.Len(t, actions, 2)
+	for _, a := range actions { // one runs, one waits for the place
+		m.Begun(a.Item, a.Due, 1)
+	}
+	require.True(t, m.Entered(0, actions[0].Due))
+	m.Dropped(1, actions[1].Due)
+	l.Set(2, ledger.Item{Through: start, Redo: ledger.Redo{Due: now, Lost: "a", Tries: waryTries}})
+	m.Own(l, now)
+	m.Known(2, false, now)
+	m.Committed(1, start, now) // given back
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		require.Empty(t, m.Tick(now.Add(time.Second)))
+	}()
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		t.Fatal("it does not end")
+	}
+	again := m.Returned(0, actions[0].Due, now.Add(time.Second))
+	again = append(again, m.Committed(0, now.Add(time.Second), now.Add(time.Second))...)
+	require.Contains(t, again, Action{Kind: Begin, Item: 2, Due: now, Redo: true, Lost: "a", Tries: waryTries})
+}

@@ -404,7 +404,8 @@ func (m *Member) adoptConfig() {
 	m.mu.Lock()
 	n := m.seen
 	early := m.stage < stagePrepared
-	known := early || (n.Created == m.stored.Created && n.Version <= m.stored.Version) || n.Path == ""
+	before := n.Exists() && n.Modified < m.stored.Modified // of an incarnation before
+	known := early || before || (n.Created == m.stored.Created && n.Version <= m.stored.Version) || n.Path == ""
 	if known && !early {
 		m.seen.Value = nil // it is in force, and long
 	}

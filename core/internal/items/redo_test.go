@@ -257,13 +257,11 @@ func TestATickEndsWhileAPlaceIsKept(t *testing.T) {
 	m.Own(l, now)
 	m.Known(2, false, now)
 	m.Committed(1, start, now) // given back
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		require.Empty(t, m.Tick(now.Add(time.Second)))
-	}()
+	ended := make(chan []Action, 1)
+	go func() { ended <- m.Tick(now.Add(time.Second)) }()
 	select {
-	case <-ended:
+	case begun := <-ended:
+		require.Empty(t, begun)
 	case <-time.After(5 * time.Second):
 		t.Fatal("it does not end")
 	}

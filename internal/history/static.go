@@ -41,10 +41,10 @@ func isThere(s *Snapshot, name string) bool {
 	return slices.ContainsFunc(s.Lives, func(id string) bool { return nameOf(id) == name })
 }
 
-// retotalled reports whether another total was configured since that of an item's epoch, until it runs: what
-// is owed of the epoch that ends is anybody's. It may end before the item has run once, and end while its own
-// total is configured again. An instant at which it had begun is that of the item's first run, or when it was
-// seen.
+// retotalled reports whether another total was configured between the configuration by which an item's epoch
+// began and the run: what is owed of an epoch that ends is anybody's. An epoch may begin to end before the item has
+// run once, and still be ending when its own total is configured again. It began no later than since, the instant of
+// the item's first run, nor than its base was seen.
 func (j *job) retotalled(n *run, since time.Duration) bool {
 	r := n.entered
 	if i := slices.IndexFunc(j.bases, func(b *Record) bool { return b.Base.Epoch == n.Epoch }); i >= 0 {

@@ -15,9 +15,9 @@ type memo struct {
 	turn  atomic.Uint32
 }
 
-// Found is the first fire after each second from one on and before it.
+// A found fire is the first one after each instant from the second after on, up to the fire itself.
 type found struct {
-	after int64
+	after int64 // Unix time
 	fire  time.Time
 }
 
@@ -43,9 +43,9 @@ var shared struct {
 	schedules map[Config]weak.Pointer[Schedule]
 }
 
-// share returns the schedule of a configuration that is in use, or else the one that build makes. The local
-// zone is not shared: it is what time.Local is at the moment.
-func share(c Config, build func(Config) (*Schedule, error)) (*Schedule, error) {
+// share returns the schedule of a configuration that is in use, or else a new one. Those of the local zone are
+// not shared: it is what time.Local is at the moment.
+func share(c Config) (*Schedule, error) {
 	if c.Zone == "" {
 		return build(c)
 	}

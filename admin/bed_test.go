@@ -32,6 +32,7 @@ type bed struct {
 	store  *unsure
 	poll   time.Duration
 	expire func(session string) bool // in a bubble
+	began  []*instance
 }
 
 const sessionTimeout = 2 * time.Second
@@ -173,6 +174,9 @@ func (b *bed) until(what string, cond func() bool) {
 	}
 	for deadline := time.Now().Add(30 * time.Second); !settled(); {
 		if time.Now().After(deadline) {
+			for _, in := range b.began {
+				b.Log(in.says())
+			}
 			require.FailNow(b, "still not: "+what)
 		}
 		pause(b.poll)
@@ -197,6 +201,7 @@ func (b *bed) start(name, ip string, cfg core.JobConfig, opts ...core.Option) *i
 	b.Helper()
 	in := b.prepare(name, ip, cfg, opts...)
 	require.NoError(b, in.Start(b.Context()))
+	b.began = append(b.began, in)
 	return in
 }
 
@@ -227,6 +232,13 @@ func (in *instance) run(ctx context.Context, s core.Shard) error {
 		return hold(ctx, s)
 	}
 	return nil
+}
+
+// says is what the instance says of itself, for whom a test failed.
+func (in *instance) says() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return fmt.Sprintf("%+v; %d runs; told first: %+v", in.State(), len(in.ran), in.seen[:min(10, len(in.seen))])
 }
 
 func (in *instance) count() int {

@@ -219,3 +219,27 @@ func TestFindingE5AJobMadeAgainWithAnotherCountTellsTheGap(t *testing.T) {
 		require.Empty(b, h.wrong())
 	})
 }
+
+// Finding 13, the same where who comes to lead is shown the configuration late: no epoch ends by the one before.
+func TestFinding13WhoLeadsHasNotHeardOfTheConfiguration(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		w := newWitness()
+		cfg := everySecond
+		cfg.StaticSharding = true
+		a, c, d := b.start("a", w, cfg), b.start("c", w, cfg), b.start("d", w, cfg)
+		b.until("it fires", func() bool { return w.count() >= 4 })
+		d.gate.lag(b.path(a, "config"))
+		b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 6")
+		b.until("the new total is in force", func() bool { return allOwned(6, a, c, d) })
+		before := w.count()
+		b.until("all fire", func() bool { return w.count() >= before+12 })
+		own := c.job().Items
+		c.stop(b)
+		pause(2500 * time.Millisecond) // fires come due that c owes
+		a.stop(b)
+		b.until("d leads", func() bool { return d.job().Leader == d.job().Instance })
+		pause(5 * time.Second)
+		require.Empty(b, w.by(d.job().Instance, own), "they are bound to c")
+		require.Equal(b, 6, d.job().Total)
+	})
+}

@@ -46,6 +46,7 @@ func Check(records []Record, rules Rules) Report {
 		c.judgeRequests(j)
 		c.judgeGone(j)
 		c.judgeChanges(j)
+		c.judgeEpochs(j)
 		c.judgeRounds(j)
 		c.judgeBound(j)
 		c.judgeClocks(j)

@@ -332,6 +332,33 @@ func (c *checker) undisturbed(j *job, l *life, limit time.Duration) bool {
 	})
 }
 
+// judgeEpochs judges that no epoch begins with a total that was configured long ago: who leads has not heard of
+// what is.
+func (c *checker) judgeEpochs(j *job) {
+	if c.rules.Changed == 0 || len(j.config) == 0 {
+		return
+	}
+	latest := 0
+	for _, b := range j.bases {
+		if b.Base.Epoch <= latest {
+			continue
+		}
+		latest = b.Base.Epoch
+		from := b.At - c.rules.Changed
+		if !c.calm(from, b.At) { // the commit may have been held up, or the observer
+			from -= c.rules.Settle
+		}
+		if from < j.config[0].At {
+			continue
+		}
+		c.report.Tally.Judged[Changed]++
+		if j.configured(from) != b.Base.To && !slices.ContainsFunc(j.config, func(r *Record) bool { return r.At > from && r.At <= b.At && r.Config.Total == b.Base.To }) {
+			c.blame(Changed, Key{Job: j.name, Epoch: latest}, b.At, "an epoch of %d items begins, and %d are configured since %v",
+				b.Base.To, j.configured(b.At), show(from))
+		}
+	}
+}
+
 // judgeChanges judges that changed totals are in force soon.
 func (c *checker) judgeChanges(j *job) {
 	if c.rules.Changed == 0 || j.unmonitored {

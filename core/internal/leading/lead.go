@@ -196,7 +196,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 			ids = append(ids, id)
 		}
 	}
-	paths := []string{job.Term(), job.Base(), job.Schedule(), job.Runs()}
+	paths := []string{job.Term(), job.Base(), job.Schedule(), job.Runs(), job.Config()}
 	listened := len(f.Listens) > 0
 	if listened {
 		paths = append(paths, job.Claim())
@@ -217,7 +217,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	}
 	s.term, s.base, s.schedule, s.notified = nodes[0], nodes[1], nodes[2], map[string]bool{}
 	if listened {
-		s.claim = nodes[4]
+		s.claim = nodes[5]
 	}
 	if !s.term.Owned || layout.UnmarshalTerm(s.term.Value).Leader != l.cfg.ID {
 		return s, errNotLeader
@@ -228,6 +228,9 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	s.View = sharding.View{
 		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Static: f.Static, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
 		Base: l.readBase(s.base), Asked: layout.UnmarshalCounter(nodes[3].Value),
+	}
+	if s.Base != nil && nodes[4].Modified > f.Configured {
+		s.Total = s.Base.To // no epoch ends by what was configured before: the watch will show what is now
 	}
 	if err := l.add(ctx, &s, ids, nodes[fixed:]); err != nil {
 		return s, err

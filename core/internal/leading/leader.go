@@ -18,8 +18,9 @@ import (
 
 // Facts are what the assignment depends on, besides what the registry is asked for.
 type Facts struct {
-	// Total is the sharding total count that is configured.
-	Total int
+	// Total is the sharding total count that is configured; Configured is when that was written.
+	Total      int
+	Configured registry.Revision
 	// Rule is the schedule that is configured.
 	Rule layout.Rule
 	// ZoneOpen: nobody has chosen the zone in Rule. One that is in force stays.

@@ -478,7 +478,7 @@ func (m *Member) facts() leading.Facts {
 	set := m.itemSettings()
 	s := m.set
 	f := leading.Facts{
-		Total: s.Stored.ShardingTotalCount, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Static: s.Stored.StaticSharding, Up: m.up, Lives: lives, Instances: instances,
+		Total: s.Stored.ShardingTotalCount, Configured: m.stored.Modified, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Static: s.Stored.StaticSharding, Up: m.up, Lives: lives, Instances: instances,
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},

@@ -37,39 +37,42 @@ func (m *memo) next(after time.Time, find func(after time.Time) (time.Time, bool
 	return fire, ok
 }
 
-// shared are the schedules in use, so that jobs of one configuration have one.
-var shared struct {
-	sync.Mutex
+// A shelf has the schedules in use, so that jobs of one configuration have one. The zero shelf is ready for use.
+type shelf struct {
+	mu        sync.Mutex
 	schedules map[Config]weak.Pointer[Schedule]
 }
 
-// share returns the schedule of a configuration that is in use, or else a new one. Those of the local zone are
+var inUse shelf
+
+// schedule returns the schedule of a configuration that is in use, or else a new one. Those of the local zone are
 // not shared: it is what time.Local is at the moment.
-func share(c Config) (*Schedule, error) {
+func (s *shelf) schedule(c Config) (*Schedule, error) {
 	if c.Zone == "" {
 		return build(c)
 	}
-	shared.Lock()
-	defer shared.Unlock()
-	if s := shared.schedules[c].Value(); s != nil {
-		return s, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if used := s.schedules[c].Value(); used != nil {
+		return used, nil
 	}
-	s, err := build(c)
+	made, err := build(c)
 	if err != nil {
 		return nil, err
 	}
-	if shared.schedules == nil {
-		shared.schedules = map[Config]weak.Pointer[Schedule]{}
+	if s.schedules == nil {
+		s.schedules = map[Config]weak.Pointer[Schedule]{}
 	}
-	shared.schedules[c] = weak.Make(s)
-	runtime.AddCleanup(s, forget, c)
-	return s, nil
+	s.schedules[c] = weak.Make(made)
+	runtime.AddCleanup(made, s.forget, c)
+	return made, nil
 }
 
-func forget(c Config) {
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.schedules[c].Value() == nil {
-		delete(shared.schedules, c)
+// forget drops what nobody uses any more.
+func (s *shelf) forget(c Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.schedules[c].Value() == nil {
+		delete(s.schedules, c)
 	}
 }

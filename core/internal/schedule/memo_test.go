@@ -58,8 +58,8 @@ func TestEqualConfigurationsShareASchedule(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		runtime.GC()
-		shared.Lock()
-		defer shared.Unlock()
-		return len(shared.schedules) < 50
+		inUse.mu.Lock()
+		defer inUse.mu.Unlock()
+		return len(inUse.schedules) < 50
 	}, 10*time.Second, 10*time.Millisecond, "what nobody uses is forgotten")
 }

@@ -60,7 +60,7 @@ type plan interface {
 
 // Parse compiles c. Its error is a *field.Error. An expression that is well formed
 // but never fires, such as one for 30 February, is accepted: Next says so.
-func Parse(c Config) (*Schedule, error) { return share(c) }
+func Parse(c Config) (*Schedule, error) { return inUse.schedule(c) }
 
 func build(c Config) (*Schedule, error) {
 	z, err := parseZone(c.Zone)

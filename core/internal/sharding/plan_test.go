@@ -506,3 +506,32 @@ func TestTheDeadAreDroppedAtTheirLastVersion(t *testing.T) {
 	}
 	require.EqualValues(t, 7+writes, last.Drop[0].Version)
 }
+
+// What a dead instance owned comes before what the living give and keep, and waits for nobody's ledger but that
+// of who gets it.
+func TestOrphansComeFirst(t *testing.T) {
+	v := View{
+		Total: 5, Base: base(1, 0, 5, 0, true), Assign: to("c", "a", "b", "b", "c"),
+		Members: []Member{
+			on("a", led(1, 5, items{0: busy, 1: leaving, 2: idle})), on("b", led(1, 5, items{3: leaving})),
+			on("c", led(1, 5, nil)), dead("d", led(1, 5, items{4: idle})),
+		},
+	}
+	for _, single := range []bool{false, true} {
+		r := wide()
+		r.Single = single
+		var steps []Step
+		for s := range Derive(v).Steps(r) {
+			steps = append(steps, s)
+		}
+		require.Equal(t, Move{Item: 4, From: "d", To: "c"}, steps[0].Moves[0])
+		if !single {
+			require.Len(t, steps, 1)
+			continue
+		}
+		require.Len(t, steps[0].Moves, 1)
+		for _, x := range steps[0].Ledgers {
+			require.NotEqual(t, "b", x.ID)
+		}
+	}
+}

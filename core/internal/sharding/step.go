@@ -70,16 +70,31 @@ func (p *Plan) Steps(r Room) iter.Seq[Step] {
 				return // the rest follows from it
 			}
 		}
-		w.flags()
 		moves := slices.Clone(p.Moves)
 		slices.SortFunc(moves, func(a, b Move) int {
 			return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From), cmp.Compare(a.Item, b.Item))
 		})
+		// What nobody alive owns waits for no commit but its own.
+		flags := w.flags()
+		owned := func(m Move) bool { return m.From != "" && p.before[m.From].State == Alive }
 		for _, m := range moves {
-			w.move(m)
-			if w.over {
-				return
+			if !owned(m) && !w.over {
+				w.move(m)
 			}
+		}
+		if w.over {
+			return
+		}
+		for _, f := range flags {
+			w.amend(f.id, p.after[f.id], f.items)
+		}
+		for _, m := range moves {
+			if owned(m) && !w.over {
+				w.move(m)
+			}
+		}
+		if w.over {
+			return
 		}
 		w.rest()
 		if p.last {

@@ -82,8 +82,14 @@ func (w *writer) dirty(id string) bool {
 	return is
 }
 
-// flags writes what changes without a move: who is held, which items leave or stay.
-func (w *writer) flags() {
+// A flag is what changes in a ledger without a move: that it is held, and which items leave or stay.
+type flag struct {
+	id    string
+	items []int
+}
+
+// flags returns them all.
+func (w *writer) flags() (flags []flag) {
 	for _, id := range w.plan.changed() {
 		l, want := w.now[id], w.plan.after[id]
 		if l.Epoch != want.Epoch || l.Total != want.Total {
@@ -95,11 +101,11 @@ func (w *writer) flags() {
 				flagged[n] = rec
 			}
 		}
-		if len(flagged) == 0 && l.Held == want.Held && l.Until.Equal(want.Until) {
-			continue
+		if len(flagged) > 0 || l.Held != want.Held || !l.Until.Equal(want.Until) {
+			flags = append(flags, flag{id, slices.Sorted(maps.Keys(flagged))})
 		}
-		w.amend(id, want, slices.Sorted(maps.Keys(flagged)))
 	}
+	return flags
 }
 
 // amend has a ledger say of itself, and of some of its items, what is wanted; one that is not wanted

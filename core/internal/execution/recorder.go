@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/timer"
 	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
@@ -120,6 +121,8 @@ type Config struct {
 	Context context.Context
 	// Pool runs the recorder's task.
 	Pool *workqueue.Pool
+	// Spare pokes the task for patient changes, once fires that are due have begun; nil is at once.
+	Spare func(timer.Poker)
 	// Now is the wall clock.
 	Now func() time.Time
 	// Running is the path of an item's running node, Failover that of the node which says that
@@ -202,14 +205,19 @@ func (r *Recorder) Submit(changes ...Change) {
 		return
 	}
 	r.mu.Lock()
-	idle := r.timer != nil && r.lingers && !r.overdue // the end of the linger comes
+	patient := true
 	for _, c := range changes {
 		r.queue = append(r.queue, &entry{Change: c})
-		idle = idle && c.Patient()
+		patient = patient && c.Patient()
 	}
-	idle = idle && len(r.queue) < r.led.Running()
+	lingers := r.timer != nil && r.lingers && !r.overdue // the end of the linger comes
+	idle := lingers && patient && len(r.queue) < r.led.Running()
 	r.mu.Unlock()
-	if !idle {
+	switch {
+	case idle:
+	case patient && r.cfg.Spare != nil:
+		r.cfg.Spare(r.task)
+	default:
 		r.task.Poke()
 	}
 }

@@ -10,17 +10,22 @@
 // another on the clock's goroutine, so they must be quick. The wall clock is
 // looked at again at least every Glance, so that one that was set is noticed and
 // told: set forward, timers come at once; set back, they wait until the owner
-// sets them anew. All methods are safe for concurrent use.
+// sets them anew. What can wait while many timers come due at one instant is poked
+// after them (Spare). All methods are safe for concurrent use.
 package timer
 
 import (
 	"container/heap"
+	"runtime"
 	"sync"
 	"time"
 )
 
 // Glance is the longest time for which the wall clock is trusted to go on as it did.
 const Glance = 5 * time.Second
+
+// Patience is the longest time for which Spare keeps a poke.
+const Patience = 250 * time.Millisecond
 
 // jump is the least difference between the wall clock and the monotonic one that
 // counts as a clock that was set.
@@ -62,7 +67,14 @@ type Clock struct {
 	stop   chan struct{}
 	closed sync.Once
 	done   chan struct{}
+
+	behind bool      // more is due than what is being called; guarded by mu
+	spared []Poker   // until it is not; guarded by mu
+	since  time.Time // when the first of them came, by the monotonic clock; guarded by mu
 }
+
+// A Poker is told to go on. Poke must be quick.
+type Poker interface{ Poke() }
 
 // New starts a clock that reads now. It calls jumped, on its goroutine, when now
 // has moved against the monotonic clock by a second or more.
@@ -127,8 +139,26 @@ func (c *Clock) Close() {
 	<-c.done
 }
 
+// Spare pokes p once nothing else is due: at once while the clock keeps up, else on its goroutine, after what
+// is due, and no later than Patience. Whoever makes more work of what has just come due lets the rest come first.
+func (c *Clock) Spare(p Poker) {
+	c.mu.Lock()
+	spare := c.behind
+	if spare {
+		if len(c.spared) == 0 {
+			c.since = time.Now()
+		}
+		c.spared = append(c.spared, p)
+	}
+	c.mu.Unlock()
+	if !spare {
+		p.Poke()
+	}
+}
+
 func (c *Clock) run() {
 	defer close(c.done)
+	defer c.keptUp()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -161,17 +191,46 @@ func (c *Clock) callDue() (wait time.Duration, pending bool) {
 		c.mu.Lock()
 		if len(c.queue) == 0 {
 			c.mu.Unlock()
+			c.keptUp()
 			return 0, false
 		}
-		first := c.queue[0]
-		if wait := first.due.Sub(c.now()); wait > 0 {
+		first, now := c.queue[0], c.now()
+		if wait := first.due.Sub(now); wait > 0 {
 			c.mu.Unlock()
+			c.keptUp()
 			return wait, true
 		}
 		heap.Pop(&c.queue)
 		due := first.due
+		c.behind = len(c.queue) > 0 && !c.queue[0].due.After(now)
+		over := len(c.spared) > 0 && time.Since(c.since) >= Patience
 		c.mu.Unlock()
+		if over {
+			c.poke()
+		}
 		first.call(due)
+	}
+}
+
+// keptUp says that nothing is due, and pokes what waited for that.
+func (c *Clock) keptUp() {
+	c.mu.Lock()
+	c.behind = false
+	spared := len(c.spared) > 0
+	c.mu.Unlock()
+	if spared {
+		runtime.Gosched() // goroutines that were made for what was due come first
+		c.poke()
+	}
+}
+
+func (c *Clock) poke() {
+	c.mu.Lock()
+	spared := c.spared
+	c.spared = nil
+	c.mu.Unlock()
+	for _, p := range spared {
+		p.Poke()
 	}
 }
 

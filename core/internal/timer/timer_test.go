@@ -2,6 +2,8 @@ package timer
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -420,5 +422,84 @@ func BenchmarkTimers(b *testing.B) {
 			<-done
 			c.Close()
 		}
+	})
+}
+
+// A poker is a log's call.
+type poker struct {
+	log  *log
+	name string
+}
+
+func (p poker) Poke() { p.log.call(p.name) }
+
+// What is spared comes after all that is due at the instant, and before what is due later.
+func TestWhatIsSparedComesAfterWhatIsDue(t *testing.T) {
+	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
+		c.Spare(poker{l, "idle"})
+		due := w.in(time.Second)
+		for _, name := range []string{"a", "b", "c"} {
+			c.Timer(func(time.Time) {
+				l.call(name)
+				if name != "c" {
+					c.Spare(poker{l, "after " + name})
+				}
+			}).Set(due)
+		}
+		later := c.Timer(func(time.Time) {
+			l.call("later")
+			c.Spare(poker{l, "after later"}) // nothing else is due
+		})
+		later.Set(due.Add(time.Millisecond))
+		pass(time.Minute)
+		var order []string
+		for _, x := range l.take() {
+			order = append(order, x.name)
+		}
+		require.Equal(t, "idle", order[0])
+		require.ElementsMatch(t, []string{"a", "b", "c"}, slices.DeleteFunc(slices.Clone(order[1:5]), func(s string) bool { return len(s) > 1 }))
+		require.Equal(t, []string{"later", "after later"}, order[len(order)-2:])
+		for i, name := range order {
+			require.False(t, strings.HasPrefix(name, "after ") && i < 3, "%v", order)
+		}
+	})
+}
+
+// Whatever is due, what is spared waits no longer than Patience.
+func TestWhatIsSparedWaitsForABound(t *testing.T) {
+	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
+		due := w.in(time.Second)
+		for i := range 20 {
+			c.Timer(func(time.Time) {
+				if i == 0 {
+					c.Spare(poker{l, "spared"})
+				}
+				time.Sleep(30 * time.Millisecond)
+			}).Set(due.Add(time.Duration(i)))
+		}
+		pass(time.Minute)
+		calls := l.take()
+		require.Len(t, calls, 1)
+		require.LessOrEqual(t, calls[0].after, time.Second+Patience+30*time.Millisecond)
+	})
+}
+
+// A clock that is closed keeps nothing.
+func TestAClosedClockPokesWhatItSpared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := &wall{}, &log{begun: time.Now()}
+		c := New(w.now, func(time.Duration) {})
+		called := make(chan struct{})
+		for range 2 {
+			c.Timer(func(time.Time) {
+				c.Spare(poker{l, "spared"})
+				close(called)
+				time.Sleep(10 * time.Millisecond)
+			}).Set(w.in(-time.Second))
+		}
+		<-called
+		c.Close()
+		c.Spare(poker{l, "at once"})
+		require.Equal(t, []call{{"spared", 10 * time.Millisecond}, {"at once", 10 * time.Millisecond}}, l.take())
 	})
 }

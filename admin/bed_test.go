@@ -195,7 +195,8 @@ type instance struct {
 	hold func(ctx context.Context, s core.Shard) error
 }
 
-var everySecond = core.JobConfig{Name: "hello", Cron: "* * * * * ?", TimeZone: "UTC", Shards: 4}
+// What runs at once does not depend on the processors of the machine.
+var everySecond = core.JobConfig{Name: "hello", Cron: "* * * * * ?", TimeZone: "UTC", Shards: 4, Concurrency: 4}
 
 func (b *bed) start(name, ip string, cfg core.JobConfig, opts ...core.Option) *instance {
 	b.Helper()

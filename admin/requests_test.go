@@ -18,7 +18,7 @@ import (
 )
 
 // hourly fires at no time that a test lives through.
-var hourly = core.JobConfig{Name: "hello", Cron: "0 0 0 1 1 ? 2099", TimeZone: "UTC", Shards: 4}
+var hourly = core.JobConfig{Name: "hello", Cron: "0 0 0 1 1 ? 2099", TimeZone: "UTC", Shards: 4, Concurrency: 4}
 
 // trigger asks for a run, and awaits what became of it.
 func (b *bed) trigger(r request.Request) request.Result {

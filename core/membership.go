@@ -66,7 +66,7 @@ func (j *job) join(ses *session.Session) {
 		return
 	}
 	j.member = membership.New(membership.Config{
-		Host: j, Session: ses, Clock: s.clock, Now: s.opts.now, Emit: s.emit, Job: j.path,
+		Host: j, Session: ses, Clock: s.clock, Now: s.opts.now, Events: s.events, Job: j.path,
 		Local: j.stored, Overwrite: j.local.Overwrite, Class: j.local.Class, Beside: s.opts.beside || j.id != "", Strategies: s.opts.strategies,
 		IP: s.opts.ip, Name: s.opts.name, HostName: s.opts.host, Places: j.places, Call: j.call, FireEnded: j.after,
 		Listens: s.opts.rounds[j.local.Name].listens(), Hear: j.hear,

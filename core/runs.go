@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/ownership"
 	"github.com/elasticron/elasticron/core/internal/settings"
@@ -40,13 +41,13 @@ func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run, own
 		Source: string(s.Source), Attempt: s.Attempt, Lost: s.Lost, Missed: s.Missed, Fence: int64(s.Fence), Began: now(),
 	}
 	j.runs.begin(run)
-	j.scheduler.emit(event.ItemCalled{Run: *run})
+	dispatch.Emit(j.scheduler.events, event.ItemCalled{Run: *run})
 	err = ErrGoexit // unless the function returns
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
-		j.scheduler.emit(event.ItemReturned{Run: j.runs.end(run, func() { run.Ended, run.Err = now(), err })})
+		dispatch.Emit(j.scheduler.events, event.ItemReturned{Run: j.runs.end(run, func() { run.Ended, run.Err = now(), err })})
 	}()
 	if r.Refused != nil {
 		return r.Refused

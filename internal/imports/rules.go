@@ -52,9 +52,9 @@ var Rules = []Rule{
 	{Packages: "core/internal/leading", May: room("core/event", "core/request", "internal/failpoint", "core/internal/workqueue", "core/internal/settle",
 		"core/internal/sharding"), Never: services()},
 	{Packages: "core/internal/ownership", May: room("core/internal/settle"), Never: services()},
-	{Packages: "core/internal/firing", May: room("core/event", "core/request", "core/internal/timer", "core/internal/execution", "internal/failpoint",
+	{Packages: "core/internal/firing", May: room("core/event", "core/internal/dispatch", "core/request", "core/internal/timer", "core/internal/execution", "internal/failpoint",
 		"core/internal/barrier", "core/internal/items", "core/internal/workqueue", "core/internal/places"), Never: services()},
-	{Packages: "core/internal/membership", May: room("strategy", "internal/field", "core/event", "core/internal/timer", "core/internal/execution",
+	{Packages: "core/internal/membership", May: room("strategy", "internal/field", "core/event", "core/internal/dispatch", "core/internal/timer", "core/internal/execution",
 		"internal/failpoint", "core/internal/barrier", "core/internal/firing", "core/internal/items", "core/internal/workqueue", "core/internal/leading",
 		"core/internal/misfire", "core/internal/ownership", "core/internal/places", "core/internal/session", "core/internal/settings", "core/internal/settle"), Never: services()},
 	{Packages: "core/simulation"}, // all of it is tests

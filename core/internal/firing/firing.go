@@ -8,6 +8,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/barrier"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/internal/places"
@@ -61,8 +62,8 @@ type Config struct {
 	Places *places.Places
 	// Call runs the job's function.
 	Call func(ctx context.Context, r Run) error
-	// Emit tells an event.
-	Emit func(event.Event)
+	// Events is told events.
+	Events *dispatch.Dispatcher
 	// Watch has handle called with what a target shows, until Unwatch.
 	Watch   func(path string, scope registry.Scope, handle func(registry.Event))
 	Unwatch func(path string, scope registry.Scope)
@@ -348,7 +349,7 @@ func (f *Firing) own(l *ledger.Ledger) {
 		}
 	}
 	if !slices.Equal(before, after) {
-		f.cfg.Emit(event.ItemsChanged{Job: f.cfg.Job.Name(), Items: after, Total: f.machine.Total()})
+		dispatch.Emit(f.cfg.Events, event.ItemsChanged{Job: f.cfg.Job.Name(), Items: after, Total: f.machine.Total()})
 	}
 	f.cfg.Changed()
 }
@@ -388,12 +389,12 @@ func (f *Firing) Changed(l *ledger.Ledger) {
 
 // Hindered implements execution.Owner.
 func (f *Firing) Hindered(err error) {
-	f.cfg.Emit(event.Warning{Job: f.cfg.Job.Name(), Problem: "runs cannot be recorded; trying again", Err: err})
+	dispatch.Emit(f.cfg.Events, event.Warning{Job: f.cfg.Job.Name(), Problem: "runs cannot be recorded; trying again", Err: err})
 }
 
 // Unshown implements execution.Owner.
 func (f *Firing) Unshown(err error) {
-	f.cfg.Emit(event.Warning{Job: f.cfg.Job.Name(), Problem: "what runs cannot be shown to tools; it runs all the same", Err: err})
+	dispatch.Emit(f.cfg.Events, event.Warning{Job: f.cfg.Job.Name(), Problem: "what runs cannot be shown to tools; it runs all the same", Err: err})
 }
 
 // Gone implements execution.Owner.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/request"
@@ -81,7 +82,7 @@ func (f *Firing) notes(a items.Action) (skipped []items.Skip) {
 			skipped = append(skipped, items.Skip{First: n.First, Last: n.Due, Count: n.Count, Reason: event.SkipReason(n.Reason), Into: n.Into})
 			continue
 		}
-		f.cfg.Emit(event.ItemCut{
+		dispatch.Emit(f.cfg.Events, event.ItemCut{
 			Job: f.cfg.Job.Name(), Epoch: f.machine.Epoch(), Item: a.Item, Due: n.Due, Instance: n.Instance, Reason: event.CutReason(n.Reason),
 		})
 	}
@@ -112,12 +113,12 @@ func (f *Firing) tell(told skips) {
 	for _, x := range order {
 		slices.Sort(told[x])
 		if !x.Into.IsZero() {
-			f.cfg.Emit(event.ItemsFolded{
+			dispatch.Emit(f.cfg.Events, event.ItemsFolded{
 				Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Items: told[x], First: x.First, Last: x.Last, Count: x.Count, Into: x.Into,
 			})
 			continue
 		}
-		f.cfg.Emit(event.ItemsSkipped{
+		dispatch.Emit(f.cfg.Events, event.ItemsSkipped{
 			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Items: told[x], First: x.First, Due: x.Last,
 			Count: x.Count, Reason: x.Reason, Detail: x.Detail,
 		})
@@ -148,7 +149,7 @@ func (f *Firing) launch(runs []items.Action) {
 		}
 		slices.Sort(of)
 		x := f.begunFire(first.Due, of)
-		f.cfg.Emit(event.FireBegun{
+		dispatch.Emit(f.cfg.Events, event.FireBegun{
 			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
 			Late: now.Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo, Request: first.Request,
 		})
@@ -309,7 +310,7 @@ func (f *Firing) dropped(r *run) {
 
 // ended tells the end of a run, and of its fire with the last one.
 func (f *Firing) ended(r Run, took time.Duration, err error) {
-	f.cfg.Emit(event.ItemEnded{
+	dispatch.Emit(f.cfg.Events, event.ItemEnded{
 		Job: f.cfg.Job.Name(), Epoch: r.Epoch, Total: r.Total, Item: r.Item, Due: r.Due, Took: took, Err: err, Request: r.Request,
 	})
 	x := f.fires[r.Due.UnixNano()]
@@ -338,7 +339,7 @@ func (f *Firing) oneLess(x *Fire) {
 	}
 	delete(f.fires, x.due.UnixNano())
 	is := x.now()
-	f.cfg.Emit(event.FireEnded{
+	dispatch.Emit(f.cfg.Events, event.FireEnded{
 		Job: f.cfg.Job.Name(), Instance: f.id, Epoch: x.epoch, Due: x.due, Items: is.Items, Failed: len(is.Errs), Errs: is.Errs, Took: is.Took,
 	})
 	if x.called {
@@ -365,7 +366,7 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 			if rev == 0 || c.unknown { // the item is another's by now: this end is recorded nowhere
 				f.forgetRun(c.Due)
 				if !c.failover { // else the leader's record says whether it runs again
-					f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.instance})
+					dispatch.Emit(f.cfg.Events, event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.instance})
 				}
 				actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 				continue
@@ -380,11 +381,11 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 			}
 			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 		case items.CutRedo:
-			f.cfg.Emit(event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.Lost, Reason: c.Cut})
+			dispatch.Emit(f.cfg.Events, event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.Lost, Reason: c.Cut})
 			actions = append(actions, f.machine.Committed(n, c.Through, now)...)
 		default:
 			if c.Reset {
-				f.cfg.Emit(event.Warning{Job: f.cfg.Job.Name(), Problem: "the record of an item was ahead of the clock and is set back: " +
+				dispatch.Emit(f.cfg.Events, event.Warning{Job: f.cfg.Job.Name(), Problem: "the record of an item was ahead of the clock and is set back: " +
 					"fires between are excused; let the clocks of all instances agree"})
 			}
 			actions = append(actions, f.machine.Committed(n, c.Through, now)...)

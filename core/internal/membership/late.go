@@ -7,6 +7,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/barrier"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/internal/layout/pages"
@@ -51,7 +52,7 @@ func (m *Member) tellLateRounds(ctx context.Context) {
 		if r.Caller == "" {
 			e.Missing = m.missing(ctx, r)
 		}
-		m.cfg.Emit(e)
+		dispatch.Emit(m.cfg.Events, e)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/internal/leading"
@@ -47,7 +48,7 @@ type Config struct {
 	Session *session.Session
 	Clock   *timer.Clock
 	Now     func() time.Time
-	Emit    func(event.Event)
+	Events  *dispatch.Dispatcher
 	Job     layout.Job
 	// Local is the configuration that the program gave, as it is stored.
 	Local layout.Config
@@ -174,7 +175,7 @@ func (m *Member) Join() {
 func (m *Member) name() string { return m.cfg.Job.Name() }
 
 func (m *Member) warn(problem string, err error) {
-	m.cfg.Emit(event.Warning{Job: m.name(), Problem: problem, Err: err})
+	dispatch.Emit(m.cfg.Events, event.Warning{Job: m.name(), Problem: problem, Err: err})
 }
 
 // step does what the state asks for. It runs on the task.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
@@ -195,7 +196,7 @@ func (m *Member) marshal(c layout.Config) ([]byte, error) {
 // tellConfig tells what a user should know of the configuration that counts.
 func (m *Member) tellConfig(set settings.Settings, stored layout.Config) {
 	if changes := settings.Adopted(m.cfg.Local, stored); len(changes) > 0 {
-		m.cfg.Emit(event.ConfigChanged{Job: m.name(), Changes: changes, Adopted: true})
+		dispatch.Emit(m.cfg.Events, event.ConfigChanged{Job: m.name(), Changes: changes, Adopted: true})
 	}
 	m.tellSettings(set)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/leading"
@@ -363,7 +365,7 @@ func (m *Member) firingConfig() firing.Config {
 	defer m.mu.Unlock()
 	return firing.Config{
 		Job: m.cfg.Job, Session: m.cfg.Session, Context: m.ctx, Life: m.cfg.Session.Context,
-		Records: m.cfg.Session.Records, Clock: m.cfg.Clock, Now: m.cfg.Now, Places: m.cfg.Places, Emit: m.cfg.Emit,
+		Records: m.cfg.Session.Records, Clock: m.cfg.Clock, Now: m.cfg.Now, Places: m.cfg.Places, Events: m.cfg.Events,
 		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Gone: m.gone, Changed: m.changed,
 		Unknown: m.runs.Poke,
 		Late:    m.onLate, Ended: m.cfg.FireEnded,
@@ -401,7 +403,7 @@ func (m *Member) newLeader(id string) *leading.Leader {
 	m.leading = cancel
 	return leading.New(leading.Config{
 		Session: m.cfg.Session, Context: ctx, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id,
-		Now: m.cfg.Now, Facts: m.facts, Emit: m.cfg.Emit,
+		Now: m.cfg.Now, Facts: m.facts, Emit: func(e event.Event) { dispatch.Emit(m.cfg.Events, e) },
 		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Waits: m.cfg.Host.Waits, Changed: m.changed,
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/core/internal/workqueue"
@@ -124,7 +125,7 @@ func (m *Member) hear(p layout.Phase) {
 	failpoint.Hit(failpoint.BeforeHear)
 	begun := time.Now()
 	unanswered, err := m.cfg.Hear(m.ctx, r)
-	m.cfg.Emit(event.RoundHeard{
+	dispatch.Emit(m.cfg.Events, event.RoundHeard{
 		Job: m.name(), Phase: phaseOf(p), Due: c.Due, Merged: r.Merged, Attempt: c.Attempt, Took: time.Since(begun), Err: err,
 	})
 	failpoint.Hit(failpoint.AfterHear)

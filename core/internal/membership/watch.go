@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/core/internal/misfire"
@@ -443,7 +444,7 @@ func (m *Member) adoptConfig() {
 	if len(changes) == 0 {
 		return
 	}
-	m.cfg.Emit(event.ConfigChanged{Job: m.name(), Changes: changes})
+	dispatch.Emit(m.cfg.Events, event.ConfigChanged{Job: m.name(), Changes: changes})
 	m.tellSettings(set)
 	m.putInForce()
 	if was.Stored.MaxTimeDiffSeconds != set.Stored.MaxTimeDiffSeconds {

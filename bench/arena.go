@@ -170,6 +170,9 @@ func (m measurement) keptUp() bool {
 	return m.OnTime*100 >= m.due*99 && m.Begun*100 >= m.due*99
 }
 
+// catchesUp is when it did not keep up and ran more than came due, by 1 of 100: what it had not done before.
+func (m measurement) catchesUp() bool { return !m.keptUp() && m.Begun*100 > m.due*101 }
+
 func (m measurement) figures() figures {
 	f := figures{
 		"runs": m.perSecond(),

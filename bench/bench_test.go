@@ -152,6 +152,17 @@ func TestKeptUp(t *testing.T) {
 	}
 }
 
+func TestWhoCatchesUpIsLookedAtAgain(t *testing.T) {
+	m := measurement{due: 1000}
+	for _, c := range []struct {
+		begun, onTime int
+		want          bool
+	}{{1000, 1000, false}, {2000, 995, false}, {1011, 0, true}, {1010, 0, false}, {900, 900, false}} {
+		m.Begun, m.OnTime = c.begun, c.onTime
+		require.Equal(t, c.want, m.catchesUp(), "%+v", c)
+	}
+}
+
 func TestFlagsThatAreWrong(t *testing.T) {
 	for _, args := range [][]string{
 		{"-scenario", "x"}, {"-registry", "x"}, {"x"}, {"-tables"}, {"-repetitions", "0"}, {"-profile", "x"}, {"-profile", "x", "-scenario", "recorded"},

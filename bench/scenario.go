@@ -179,6 +179,10 @@ func (s *settings) climb(ctx context.Context, contender string, from int, factor
 		n := from
 		for ; n <= s.most; n = max(n+1, int(float64(n)*factor)) {
 			m, err := s.stage(ctx, c, shape(contender, n))
+			for looks := 1; err == nil && looks < mostLooks && m.catchesUp(); looks++ {
+				s.progress("%s: %d a second: %.0f a second, it catches up on what adding jobs held up", contender, n, m.perSecond())
+				m, err = c.measure(ctx, s.window)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -196,6 +200,9 @@ func (s *settings) climb(ctx context.Context, contender string, from int, factor
 		return found, err
 	})
 }
+
+// mostLooks is how many windows a contender has at a number of jobs, as long as it runs more than comes due.
+const mostLooks = 6
 
 // stage lets jobs run for a while before it looks.
 func (s *settings) stage(ctx context.Context, c *client, jobs contest.Jobs) (measurement, error) {

@@ -92,6 +92,8 @@ type Member struct {
 	putting sync.Mutex     // held while what the items go by is put in force
 	put     items.Settings // what was put in force last; guarded by putting
 
+	looking sync.Mutex // held while the leader is told whether it may lead
+
 	mu       sync.Mutex
 	set      settings.Settings
 	stored   registry.Node // of the configuration in force, without its value
@@ -274,7 +276,9 @@ func (m *Member) Pause() {
 		f.Stop()
 	}
 	if l != nil {
+		m.looking.Lock() // after those who looked before
 		l.SetAble(false)
+		m.looking.Unlock()
 	}
 }
 

@@ -350,8 +350,10 @@ func (m *Member) onLeader(e registry.Event) {
 	}
 }
 
-// look tells the leader that what the assignment depends on has changed.
+// look tells the leader that what the assignment depends on has changed. Who comes later has seen more: each
+// looks and tells while no other does.
 func (m *Member) look() {
+	m.looking.Lock()
 	m.mu.Lock()
 	l := m.leader
 	able := l != nil && m.able() && m.instances[m.id.String()] && !m.paused && m.stage == stageFiring
@@ -362,6 +364,7 @@ func (m *Member) look() {
 		l.SetAble(able)
 		l.Look()
 	}
+	m.looking.Unlock()
 	m.changed()
 }
 
@@ -438,10 +441,12 @@ func (m *Member) adoptConfig() {
 	m.mu.Unlock()
 	if err != nil {
 		m.warn("the configuration in the registry is refused; the last good one stays in force", err)
+		m.look() // a leader that has read of a newer one waits for it
 		return
 	}
 	changes := settings.Differences(was.Stored, set.Stored)
 	if len(changes) == 0 {
+		m.look()
 		return
 	}
 	dispatch.Emit(m.cfg.Events, event.ConfigChanged{Job: m.name(), Changes: changes})

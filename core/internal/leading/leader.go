@@ -172,6 +172,15 @@ func (l *Leader) Tidy() {
 	l.tidy.Poke()
 }
 
+// Reconcile is Look and Tidy in one: what is tidied goes by the same view.
+func (l *Leader) Reconcile() {
+	l.mu.Lock()
+	l.look, l.untidy, l.mend = true, true, true
+	l.mu.Unlock()
+	l.work.Poke()
+	l.tidy.Poke()
+}
+
 // FailoverOff makes the leader remove what ElasticJob keeps of failovers: nobody takes it.
 func (l *Leader) FailoverOff() {
 	l.mu.Lock()

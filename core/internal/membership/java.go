@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -131,13 +132,8 @@ func (m *Member) tellJava() {
 
 // javaGone has the leader see to what an instance of ElasticJob may have left.
 func (m *Member) javaGone() {
-	m.switched()
-	m.mu.Lock()
-	l := m.leader
-	m.mu.Unlock()
-	if l != nil {
-		l.Tidy()
-	}
+	m.putInForce()
+	m.tellLeader((*leading.Leader).Reconcile)
 }
 
 // onJavaLeader follows whether ElasticJob leads: nothing begins here then, until an

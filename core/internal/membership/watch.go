@@ -350,9 +350,12 @@ func (m *Member) onLeader(e registry.Event) {
 	}
 }
 
-// look tells the leader that what the assignment depends on has changed. Who comes later has seen more: each
-// looks and tells while no other does.
-func (m *Member) look() {
+// look tells the leader that what the assignment depends on has changed.
+func (m *Member) look() { m.tellLeader((*leading.Leader).Look) }
+
+// tellLeader tells the leader whether it may lead, and has it look. Who comes later has seen more: each sees and
+// tells while no other does.
+func (m *Member) tellLeader(look func(*leading.Leader)) {
 	m.looking.Lock()
 	m.mu.Lock()
 	l := m.leader
@@ -362,7 +365,7 @@ func (m *Member) look() {
 	if l != nil {
 		l.StandBack(off)
 		l.SetAble(able)
-		l.Look()
+		look(l)
 	}
 	m.looking.Unlock()
 	m.changed()
@@ -519,16 +522,13 @@ func (m *Member) arm(every time.Duration) {
 // reconcile makes the leader compare the whole state with what it should be.
 func (m *Member) reconcile(time.Time) {
 	m.mu.Lock()
-	l, every, paused := m.leader, m.set.Reconcile, m.paused
+	every, paused := m.set.Reconcile, m.paused
 	m.mu.Unlock()
 	if paused {
 		return
 	}
 	m.arm(every)
-	if l != nil {
-		l.Tidy()
-	}
-	m.look()
+	m.tellLeader((*leading.Leader).Reconcile)
 	m.believe()
 }
 

@@ -8,8 +8,8 @@ import (
 	"path"
 	"slices"
 
-	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/core/internal/leading"
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )

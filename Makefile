@@ -59,8 +59,9 @@ memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the la
 
 .PHONY: conformance
 conformance: $(RACETEST) ## the other adapters' tests: the suite's case counts, and which server they ran against
-	$(ZOOKEEPER) $(RACETEST) -log conformance.log -count=1 -timeout 20m -v -- $(ADAPTERS)
-	$(GO) test -count=1 -timeout 20m ./examples/adapter # SQLite in Go is ten times slower under the race detector
+	@# SQLite in Go is ten times slower under the race detector.
+	tools/side-by-side "$(GO) test -count=1 -timeout 20m ./examples/adapter" \
+		"$(ZOOKEEPER) $(RACETEST) -log conformance.log -count=1 -timeout 20m -v -- $(ADAPTERS)"
 
 .PHONY: defects
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends
@@ -72,11 +73,12 @@ HALF = $(shell expr $(SEEDS) / 2)
 SEEDED = $(GO) test -C core/simulation -count=1 -timeout 30m
 .PHONY: simulation
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
-	tools/side-by-side "$(SEEDED) -run 'TestSimulation|TestSeedsReproduce|TestOffsets' -seeds $(HALF) && \
+	tools/side-by-side "$(SEEDED) -run 'TestSimulation|TestOffsets' -seeds $(HALF) && \
 		$(SEEDED) -tags failpoint -run TestFailpoints" \
 		"$(SEEDED) -run TestSimulation -first $$(($(HALF) + 1)) -seeds $$(($(SEEDS) - $(HALF))) && \
 		$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100 && \
-		$(SEEDED) -tags failpoint -run TestMutants -seeds $(SEEDS)"
+		$(SEEDED) -tags failpoint -run TestMutants -seeds $(SEEDS) && \
+		$(SEEDED) -run TestSeedsReproduce"
 
 DURATION = 2m
 REGISTRY = etcd,zookeeper

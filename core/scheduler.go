@@ -216,6 +216,7 @@ func few(names []string) string {
 // bump tells those who wait that the state has changed.
 func (s *Scheduler) bump() { s.state.fire() }
 
+// emit tells an event. What is told of each run goes to dispatch.Emit itself, which makes none that nobody wants.
 func (s *Scheduler) emit(e event.Event) { dispatch.Emit(s.events, e) }
 
 func (s *Scheduler) all() []*job {

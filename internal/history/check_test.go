@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -803,4 +804,22 @@ func FuzzCheck(f *testing.F) {
 			_ = fmt.Sprint(r.String())
 		}
 	})
+}
+
+// An epoch whose total nobody has configured for long: who leads has not heard of it.
+func TestAnEpochOfATotalThatIsNotConfigured(t *testing.T) {
+	epoch := func(to int) []Record {
+		return append(sound(),
+			at(4800, Record{Kind: Configured, Who: "driver", Job: "a", Config: &Config{Cron: everySecond, Total: 3}}),
+			at(9000, Record{Kind: SawBase, Who: "observer", Job: "a", Base: &Base{Epoch: 2, From: 2, To: to, Through: wall(8900)}}))
+	}
+	rules := strict
+	rules.Changed = 4 * time.Second
+	blamed := func(h []Record) bool {
+		return slices.ContainsFunc(Check(h, rules).Violations, func(v Violation) bool { return strings.Contains(v.Text, "an epoch of 2 items begins") })
+	}
+	require.False(t, blamed(epoch(3)))
+	require.True(t, blamed(epoch(2)))
+	rules.Changed = 5 * time.Second
+	require.False(t, blamed(epoch(2)), "it was, just before")
 }

@@ -332,8 +332,8 @@ func (c *checker) undisturbed(j *job, l *life, limit time.Duration) bool {
 	})
 }
 
-// judgeEpochs judges that no epoch begins with a total that was configured long ago: who leads has not heard of
-// what is.
+// judgeEpochs judges that no epoch begins with a total that was configured long ago: a leader that has not heard
+// of the configuration since would begin one.
 func (c *checker) judgeEpochs(j *job) {
 	if c.rules.Changed == 0 || len(j.config) == 0 {
 		return
@@ -353,8 +353,8 @@ func (c *checker) judgeEpochs(j *job) {
 		}
 		c.report.Tally.Judged[Changed]++
 		if j.configured(from) != b.Base.To && !slices.ContainsFunc(j.config, func(r *Record) bool { return r.At > from && r.At <= b.At && r.Config.Total == b.Base.To }) {
-			c.blame(Changed, Key{Job: j.name, Epoch: latest}, b.At, "an epoch of %d items begins, and %d are configured since %v",
-				b.Base.To, j.configured(b.At), show(from))
+			c.blame(Changed, Key{Job: j.name, Epoch: latest}, b.At, "an epoch of %d items begins, which nobody has configured since %v; %d are configured",
+				b.Base.To, show(from), j.configured(b.At))
 		}
 	}
 }

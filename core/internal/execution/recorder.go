@@ -121,7 +121,7 @@ type Config struct {
 	Context context.Context
 	// Pool runs the recorder's task.
 	Pool *workqueue.Pool
-	// Spare pokes the task for patient changes, once fires that are due have begun; nil is at once.
+	// Spare pokes the task for patient changes, once the clock has called all timers that are due; nil is at once.
 	Spare func(timer.Poker)
 	// Now is the wall clock.
 	Now func() time.Time

@@ -442,14 +442,13 @@ func (m *Member) adoptConfig() {
 	}
 	f, l, beside := m.firing, m.leader, m.besideJava()
 	m.mu.Unlock()
+	defer m.look() // whatever came of it: a leader that has read of a newer configuration waits for this
 	if err != nil {
 		m.warn("the configuration in the registry is refused; the last good one stays in force", err)
-		m.look() // a leader that has read of a newer one waits for it
 		return
 	}
 	changes := settings.Differences(was.Stored, set.Stored)
 	if len(changes) == 0 {
-		m.look()
 		return
 	}
 	dispatch.Emit(m.cfg.Events, event.ConfigChanged{Job: m.name(), Changes: changes})
@@ -464,7 +463,6 @@ func (m *Member) adoptConfig() {
 	if l != nil && was.Stored.Failover && !set.Stored.Failover && !beside {
 		l.FailoverOff()
 	}
-	m.look()
 }
 
 // facts are what the leader needs to know.

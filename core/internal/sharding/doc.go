@@ -5,7 +5,7 @@
 //	plan := sharding.Derive(view)
 //	for s := range plan.Steps(room) { commit s }
 //
-// An item whose owner is dead is assigned at once. Between the living an item moves
+// An item whose owner is dead is assigned at once, before the living give anything away. Between the living an item moves
 // when it does not run; one that runs is marked as leaving first, so that its owner
 // begins it no more.
 //

@@ -58,6 +58,9 @@ type Room struct {
 	Single bool
 }
 
+// given reports whether somebody alive gives the item away.
+func (p *Plan) given(m Move) bool { return m.From != "" && p.before[m.From].State == Alive }
+
 // Steps cuts the plan into commits, one after another as they are asked for: of a large
 // plan no more than one is made at a time, and none in vain when a commit is refused.
 func (p *Plan) Steps(r Room) iter.Seq[Step] {
@@ -74,25 +77,13 @@ func (p *Plan) Steps(r Room) iter.Seq[Step] {
 		slices.SortFunc(moves, func(a, b Move) int {
 			return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From), cmp.Compare(a.Item, b.Item))
 		})
-		// What nobody alive owns waits for no commit but its own.
 		flags := w.flags()
-		owned := func(m Move) bool { return m.From != "" && p.before[m.From].State == Alive }
-		for _, m := range moves {
-			if !owned(m) && !w.over {
-				w.move(m)
-			}
-		}
-		if w.over {
-			return
-		}
+		// What nobody alive owns waits for no commit but its own.
+		w.moveThose(moves, func(m Move) bool { return !p.given(m) })
 		for _, f := range flags {
 			w.amend(f.id, p.after[f.id], f.items)
 		}
-		for _, m := range moves {
-			if owned(m) && !w.over {
-				w.move(m)
-			}
-		}
+		w.moveThose(moves, p.given)
 		if w.over {
 			return
 		}

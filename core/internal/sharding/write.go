@@ -88,7 +88,8 @@ type flag struct {
 	items []int
 }
 
-// flags returns them all.
+// flags returns those of the plan, as the ledgers are before any move: an item that moves and is cut for want of
+// room has none.
 func (w *writer) flags() (flags []flag) {
 	for _, id := range w.plan.changed() {
 		l, want := w.now[id], w.plan.after[id]
@@ -381,6 +382,18 @@ func (w *writer) relieved(m Move) []claim {
 // anew reports whether claims are of ledgers that the step does not write yet.
 func anew(claims []claim) bool {
 	return slices.ContainsFunc(claims, func(c claim) bool { return c.page == root })
+}
+
+// moveThose makes the moves that are wanted, until nobody asks for steps any more.
+func (w *writer) moveThose(moves []Move, wanted func(Move) bool) {
+	for _, m := range moves {
+		if w.over {
+			return
+		}
+		if wanted(m) {
+			w.move(m)
+		}
+	}
 }
 
 // move takes an item from one ledger to another, both in one step.

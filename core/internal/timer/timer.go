@@ -24,7 +24,7 @@ import (
 // Glance is the longest time for which the wall clock is trusted to go on as it did.
 const Glance = 5 * time.Second
 
-// Patience is the longest time for which Spare keeps a poke.
+// Patience is how long Spare keeps a poke at most, besides the function that is being called then.
 const Patience = 250 * time.Millisecond
 
 // jump is the least difference between the wall clock and the monotonic one that
@@ -139,8 +139,9 @@ func (c *Clock) Close() {
 	<-c.done
 }
 
-// Spare pokes p once nothing else is due: at once while the clock keeps up, else on its goroutine, after what
-// is due, and no later than Patience. Whoever makes more work of what has just come due lets the rest come first.
+// Spare pokes p once all functions that are due were called: at once while the clock keeps up, else on its
+// goroutine, after them, or after the first that returns once Patience is over. So work on what is over does not
+// delay what is due.
 func (c *Clock) Spare(p Poker) {
 	c.mu.Lock()
 	spare := c.behind
@@ -189,20 +190,19 @@ func (c *Clock) callDue() (wait time.Duration, pending bool) {
 		default:
 		}
 		c.mu.Lock()
-		if len(c.queue) == 0 {
+		now := c.now()
+		if !c.isDue(now) {
+			if pending = len(c.queue) > 0; pending {
+				wait = c.queue[0].due.Sub(now)
+			}
 			c.mu.Unlock()
 			c.keptUp()
-			return 0, false
+			return wait, pending
 		}
-		first, now := c.queue[0], c.now()
-		if wait := first.due.Sub(now); wait > 0 {
-			c.mu.Unlock()
-			c.keptUp()
-			return wait, true
-		}
+		first := c.queue[0]
 		heap.Pop(&c.queue)
 		due := first.due
-		c.behind = len(c.queue) > 0 && !c.queue[0].due.After(now)
+		c.behind = c.isDue(now)
 		over := len(c.spared) > 0 && time.Since(c.since) >= Patience
 		c.mu.Unlock()
 		if over {
@@ -211,6 +211,9 @@ func (c *Clock) callDue() (wait time.Duration, pending bool) {
 		first.call(due)
 	}
 }
+
+// isDue reports whether any timer is due. The caller holds mu.
+func (c *Clock) isDue(now time.Time) bool { return len(c.queue) > 0 && !c.queue[0].due.After(now) }
 
 // keptUp says that nothing is due, and pokes what waited for that.
 func (c *Clock) keptUp() {

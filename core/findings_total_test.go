@@ -234,12 +234,13 @@ func TestFinding13WhoLeadsHasNotHeardOfTheConfiguration(t *testing.T) {
 		before := w.count()
 		b.until("all fire", func() bool { return w.count() >= before+12 })
 		own := c.job().Items
+		ofFour := w.by(d.job().Instance, own) // it may have had some of the items of the old total
 		c.stop(b)
 		pause(2500 * time.Millisecond) // fires come due that c owes
 		a.stop(b)
 		b.until("d leads", func() bool { return d.job().Leader == d.job().Instance })
 		pause(5 * time.Second)
-		require.Empty(b, w.by(d.job().Instance, own), "they are bound to c")
+		require.Len(b, w.by(d.job().Instance, own), len(ofFour), "they are bound to c")
 		require.Equal(b, 6, d.job().Total)
 	})
 }

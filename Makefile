@@ -31,7 +31,7 @@ BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 .PHONY: test
 test: $(STEP) ## every test under -race, on real servers; the suite's case counts; both examples
 	@$(STEP) $(FRESH) setup
-	@tools/with-engine $(STEP) $(TABLE) build others beside-memory conformance defects quickstart swap simulation chaos strikes
+	@tools/with-engine $(STEP) $(TABLE) build others waiting conformance defects simulation chaos strikes
 
 .PHONY: setup
 setup: ## what the tests need: root on Debian gets it installed, others get a list of what is missing
@@ -45,9 +45,9 @@ image: ## an image of ZooKeeper for the Docker engine; its name in bin/image
 others: $(RACETEST) ## the tests of the packages that no other target tests
 	$(ZOOKEEPER) $(RACETEST) -timeout 20m -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|postgres|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/simulation)$$')
 
-.PHONY: beside-memory
-beside-memory: $(RACETEST) ## the next two at the same time, since both mostly wait
-	tools/side-by-side "$(MAKE) beside" "$(MAKE) memory"
+.PHONY: waiting
+waiting: $(RACETEST) ## the next two and both examples at the same time, since all of them mostly wait
+	tools/side-by-side "$(MAKE) beside" "$(MAKE) memory" "$(MAKE) quickstart swap"
 
 .PHONY: beside
 beside: $(RACETEST) ## the module that measures: its tests, every scenario at a hundredth of its size

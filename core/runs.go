@@ -32,7 +32,7 @@ func (s *Scheduler) Runs(job string) []event.Run {
 }
 
 // call runs the job's function for one item.
-func (j *job) call(ctx context.Context, set settings.Settings, r firing.Run, own *ownership.Ownership) (err error) {
+func (j *job) call(ctx context.Context, set *settings.Settings, r *firing.Run, own *ownership.Ownership) (err error) {
 	s := j.shard(set, r)
 	s.own = own
 	now := j.scheduler.opts.now

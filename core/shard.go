@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -18,7 +17,7 @@ import (
 type host struct{ job *job }
 
 // shard is what a run of an item is told.
-func (j *job) shard(set settings.Settings, r firing.Run) Shard {
+func (j *job) shard(set *settings.Settings, r *firing.Run) Shard {
 	s := Shard{
 		Job: j.local.Name, Item: r.Item, Total: r.Total, Epoch: r.Epoch, Param: set.ItemParams[r.Item],
 		JobParam: set.Stored.JobParameter, Due: r.Due, Missed: r.Missed, Instance: r.Instance, Fence: r.Fence,
@@ -32,19 +31,24 @@ func (j *job) shard(set settings.Settings, r firing.Run) Shard {
 	case r.MadeUp:
 		s.Source = SourceMisfire
 	}
-	s.TaskID = taskID(s)
+	s.TaskID = taskID(&s)
 	return s
 }
 
 // taskID is ElasticJob's, whose five parts tools take apart; only ours differs from run
 // to run.
-func taskID(s Shard) string {
-	kind := "READY"
+func taskID(s *Shard) string {
+	kind := "@-@READY@-@"
 	if s.Source == SourceFailover {
-		kind = "FAILOVER"
+		kind = "@-@FAILOVER@-@"
 	}
-	run := s.Instance + "-" + strconv.Itoa(s.Epoch) + "-" + strconv.FormatInt(s.Due.UnixNano(), 36)
-	return strings.Join([]string{s.Job, strconv.Itoa(s.Item), kind, run}, "@-@")
+	const most = 128
+	b := append(make([]byte, 0, most), s.Job...)
+	b = strconv.AppendInt(append(b, "@-@"...), int64(s.Item), 10)
+	b = append(append(b, kind...), s.Instance...)
+	b = strconv.AppendInt(append(b, '-'), int64(s.Epoch), 10)
+	b = strconv.AppendInt(append(b, '-'), s.Due.UnixNano(), 36)
+	return string(b)
 }
 
 // Ownership is the run's hold on its item, with which package offset commits. It is nil in a

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
 )
@@ -55,7 +56,7 @@ type wait struct {
 }
 
 // New returns a barrier at which nobody waits.
-func New() *Barrier { return &Barrier{waiting: map[int]wait{}} }
+func New() *Barrier { return &Barrier{} }
 
 // Put puts a rule in force. Where nobody listens any more all are released.
 func (b *Barrier) Put(r Rule, now time.Time) []Release {
@@ -80,7 +81,7 @@ func (b *Barrier) Arrive(item int, due, now time.Time) Verdict {
 	}
 	v := b.verdict(due)
 	if v == Waits {
-		b.waiting[item] = wait{due: due, since: now}
+		lazymap.Set(&b.waiting, item, wait{due: due, since: now})
 	}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/internal/failpoint"
 )
 
@@ -22,7 +23,7 @@ func (f *Firing) hold(a items.Action) bool {
 	if !a.Due.After(f.cfg.Now()) || failpoint.Mutant(failpoint.AheadNotHeld) {
 		return false
 	}
-	f.armed[a.Item] = a
+	lazymap.Set(&f.armed, a.Item, a)
 	if f.first.IsZero() || a.Due.Before(f.first) {
 		f.first = a.Due
 	}

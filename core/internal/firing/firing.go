@@ -11,6 +11,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/core/internal/timer"
 	"github.com/elasticron/elasticron/core/internal/workqueue"
@@ -61,7 +62,7 @@ type Config struct {
 	Now    func() time.Time
 	Places *places.Places
 	// Call runs the job's function.
-	Call func(ctx context.Context, r Run) error
+	Call func(ctx context.Context, r *Run) error
 	// Events is told events.
 	Events *dispatch.Dispatcher
 	// Watch has handle called with what a target shows, until Unwatch.
@@ -113,7 +114,7 @@ type Firing struct {
 // New starts firing what a ledger holds that was read, with its node.
 func New(c Config, id string, p execution.Place, node registry.Node, led *ledger.Ledger) *Firing {
 	f := &Firing{
-		cfg: c, wall: timer.NewWall(c.Now), id: id, seen: map[int]bool{}, watched: map[int]bool{}, fires: map[int64]*Fire{}, runs: map[int]*run{}, asked: map[int64]*asked{}, armed: map[int]items.Action{},
+		cfg: c, wall: timer.NewWall(c.Now), id: id,
 		barrier: barrier.New(),
 		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit(), Spread: spread(c.Job.Name())}),
 	}
@@ -151,7 +152,7 @@ func (f *Firing) tick(time.Time) {
 	now := f.now()
 	f.release(now)
 	f.perform(f.machine.Tick(now))
-	f.arm()
+	f.set(now)
 }
 
 // arm sets the timer to when the machine wants to be asked next. What came due and is still
@@ -162,6 +163,11 @@ func (f *Firing) arm() {
 	if due := f.wake; !due.IsZero() && !due.After(now) {
 		f.perform(f.machine.Tick(now))
 	}
+	f.set(now)
+}
+
+// set sets the timer, as of now. What is due by then makes the clock call at once.
+func (f *Firing) set(now time.Time) {
 	fire, fires := f.machine.NextFire(now)
 	f.next, f.never = fire, !fires
 	next, ok := f.machine.Next(now)
@@ -219,7 +225,19 @@ func (f *Firing) SetForeign(leads bool) {
 func (f *Firing) Unblock(item int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !f.machine.Blocked(item) {
+		return
+	}
 	f.perform(f.machine.Unblock(item, f.now()))
+	f.arm()
+}
+
+// Relieve looks for functions of a session before which have returned since New looked, and before whoever made f
+// could hand Unblock on.
+func (f *Firing) Relieve() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perform(f.machine.UnblockBut(f.cfg.Places.Running(), f.now()))
 	f.arm()
 }
 
@@ -337,7 +355,7 @@ func (f *Firing) own(l *ledger.Ledger) {
 	for _, n := range after {
 		owned[n] = true
 		if !f.watched[n] {
-			f.watched[n] = true
+			lazymap.Set(&f.watched, n, true)
 			f.cfg.Watch(f.cfg.Job.Disabled(n), registry.Self, func(e registry.Event) { f.onDisabled(n, e) })
 		}
 	}
@@ -369,7 +387,7 @@ func (f *Firing) onDisabled(n int, e registry.Event) {
 		delete(f.seen, n)
 		f.perform(f.machine.Known(n, disabled, f.now()))
 	case syncing || !f.machine.IsKnown(n):
-		f.seen[n] = e.Node.Exists()
+		lazymap.Set(&f.seen, n, e.Node.Exists())
 		return
 	default:
 		f.perform(f.machine.Known(n, e.Node.Exists(), f.now()))

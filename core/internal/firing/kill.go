@@ -32,6 +32,9 @@ func (f *Firing) SetKills(all []layout.Kill) {
 
 // killWanted ends a run that is wanted to end. The caller holds mu.
 func (f *Firing) killWanted(r *run) {
+	if len(f.kills) == 0 {
+		return
+	}
 	if by, wanted := f.kills[kill{r.Run.Item, r.Due.UTC()}]; wanted {
 		r.cancel(&request.KilledError{By: by})
 	}

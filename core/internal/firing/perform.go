@@ -10,6 +10,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/execution"
 	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/request"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
@@ -23,7 +24,7 @@ func (f *Firing) perform(actions []items.Action) {
 	}
 	var changes []execution.Change
 	var runs []items.Action
-	told := skips{}
+	var told skips
 	for len(actions) > 0 {
 		a := actions[0]
 		actions = actions[1:]
@@ -92,14 +93,20 @@ func (f *Firing) notes(a items.Action) (skipped []items.Skip) {
 // skips groups what was skipped in the same way over items.
 type skips map[items.Skip][]int
 
-func (s skips) add(item int, skipped []items.Skip) {
+func (s *skips) add(item int, skipped []items.Skip) {
+	if *s == nil && len(skipped) > 0 {
+		*s = skips{}
+	}
 	for _, x := range skipped {
 		x.First, x.Last, x.Into = x.First.UTC().Round(0), x.Last.UTC().Round(0), x.Into.UTC().Round(0)
-		s[x] = append(s[x], item)
+		(*s)[x] = append((*s)[x], item)
 	}
 }
 
 func (f *Firing) tell(told skips) {
+	if len(told) == 0 {
+		return
+	}
 	order := make([]items.Skip, 0, len(told))
 	for x := range told {
 		order = append(order, x)
@@ -127,7 +134,6 @@ func (f *Firing) tell(told skips) {
 
 // launch hands items to their functions.
 func (f *Firing) launch(runs []items.Action) {
-	now := f.now()
 	for i, a := range runs {
 		if x := f.asked[a.Request]; x != nil {
 			runs[i].MadeUp = a.MadeUp || x.madeUp
@@ -151,7 +157,7 @@ func (f *Firing) launch(runs []items.Action) {
 		x := f.begunFire(first.Due, of)
 		dispatch.Emit(f.cfg.Events, event.FireBegun{
 			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
-			Late: now.Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo, Request: first.Request,
+			Late: f.wall.Last().Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo, Request: first.Request,
 		})
 		for _, a := range runs {
 			if alike(a) {
@@ -166,7 +172,7 @@ func (f *Firing) begunFire(due time.Time, of []int) *Fire {
 	x := f.fires[due.UnixNano()]
 	if x == nil {
 		x = &Fire{Context: f.cfg.Context, f: f, once: make(chan struct{}), due: due, instance: f.id, begun: time.Now(), epoch: f.machine.Epoch(), total: f.machine.Total()}
-		f.fires[due.UnixNano()] = x
+		lazymap.Set(&f.fires, due.UnixNano(), x)
 	}
 	x.items = append(x.items, of...)
 	x.pending += len(of)
@@ -186,7 +192,7 @@ func (f *Firing) newRun(a items.Action, x *Fire) *run {
 	if x := f.asked[a.Request]; x != nil {
 		r.Parameter = x.parameter
 	}
-	f.runs[a.Item] = r
+	lazymap.Set(&f.runs, a.Item, r)
 	if f.stopping || f.machine.Wanted(a.Item) {
 		r.askBack()
 	}
@@ -256,7 +262,7 @@ func (f *Firing) entered(r *run) bool {
 
 // Call implements places.Run.
 func (r *run) Call() error {
-	err := r.f.cfg.Call(r.ctx, r.Run)
+	err := r.f.cfg.Call(r.ctx, &r.Run)
 	if killed, is := errors.AsType[*request.KilledError](context.Cause(r.ctx)); is && errors.Is(err, context.Canceled) {
 		return killed // it says more
 	}
@@ -352,7 +358,7 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.now()
-	told := skips{}
+	var told skips
 	var actions []items.Action
 	for _, x := range changes {
 		c, _ := x.(*change) // the recorder has no others

@@ -1,10 +1,12 @@
 package items
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
@@ -147,11 +149,11 @@ type item struct {
 // New returns a machine that owns nothing. Servers count as enabled until Server says otherwise.
 func New(c Config) *Machine {
 	m := &Machine{
-		set: c.Settings, up: c.Up, places: c.Places, spread: c.Spread, blocked: map[int]bool{}, wary: map[int]*item{}, serverEnabled: true,
-		items: map[int]*item{}, strays: map[int]*item{},
+		set: c.Settings, up: c.Up, places: c.Places, spread: c.Spread, serverEnabled: true,
+		items: map[int]*item{},
 	}
 	for _, n := range c.Blocked {
-		m.blocked[n] = true
+		lazymap.Set(&m.blocked, n, true)
 	}
 	return m
 }
@@ -232,7 +234,7 @@ func (m *Machine) forget(it *item) {
 	delete(m.items, it.number)
 	if it.phase != idle {
 		it.known = false
-		m.strays[it.number] = it
+		lazymap.Set(&m.strays, it.number, it)
 	}
 }
 
@@ -498,6 +500,19 @@ func (m *Machine) Unblock(n int, now time.Time) []Action {
 		m.offer(it, now)
 	}
 	return m.done()
+}
+
+// Blocked reports whether a function that a session before left behind keeps the item.
+func (m *Machine) Blocked(n int) bool { return m.blocked[n] }
+
+// UnblockBut is Unblock for every item but those whose functions run.
+func (m *Machine) UnblockBut(running []int, now time.Time) (actions []Action) {
+	for _, n := range slices.Sorted(maps.Keys(m.blocked)) {
+		if !slices.Contains(running, n) {
+			actions = append(actions, m.Unblock(n, now)...)
+		}
+	}
+	return actions
 }
 
 // Tick offers what has come due.

@@ -586,6 +586,14 @@ func TestBlockedItems(t *testing.T) {
 	require.Empty(t, m.Unblock(5, at(15)))
 }
 
+func TestUnblockBut(t *testing.T) {
+	m := owning(Config{Settings: monitored.Settings, Blocked: []int{0, 1, 2}}, 3)
+	require.Equal(t, 1, one(t, m.UnblockBut([]int{0, 2}, at(11)), Begin).Item)
+	require.True(t, m.Blocked(0))
+	require.False(t, m.Blocked(1))
+	require.Len(t, m.UnblockBut(nil, at(15)), 2)
+}
+
 func TestNotesAreToldOnceAndWhenTheyChange(t *testing.T) {
 	a, b := ledger.Note{Due: at(-10), Instance: "a"}, ledger.Note{Due: at(-20), Instance: "b"}
 	m := owning(monitored, 1)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 )
 
 // waryTries is after how many deaths a fire begins only when it has a place and is the
@@ -24,7 +25,7 @@ func (m *Machine) offerRedo(it *item, now time.Time) {
 	case !it.redo.Due.After(m.set.Floor):
 		m.cutRedo(it, event.CutElasticJob)
 	case it.redo.Tries >= waryTries && (m.alone != nil || m.full()):
-		m.wary[it.number] = it
+		lazymap.Set(&m.wary, it.number, it)
 	default:
 		m.redo(it)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/core/request"
 	"github.com/elasticron/elasticron/internal/failpoint"
@@ -463,7 +464,7 @@ func (l *Leader) keep(number int64) time.Duration {
 	since, seen := l.closed[number]
 	if !seen {
 		since = time.Now()
-		l.closed[number] = since
+		lazymap.Set(&l.closed, number, since)
 	}
 	return kept - time.Since(since)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/layout"
@@ -60,7 +61,7 @@ func (l *Leader) onClock(e registry.Event) {
 	open := e.Node.Exists() && err == nil && is.Leader == ""
 	l.mu.Lock()
 	if open = open && l.clocks.watched; open {
-		l.clocks.asks[e.Node.Path] = e.Node
+		lazymap.Set(&l.clocks.asks, e.Node.Path, e.Node)
 	} else {
 		delete(l.clocks.asks, e.Node.Path)
 	}

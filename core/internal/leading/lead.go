@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/internal/layout"
@@ -337,7 +338,7 @@ func (l *Leader) member(id string, led pages.Found, life, notice, instance regis
 // foreign warns of a node that is none of ours, once.
 func (l *Leader) foreign(path, among string, err error) {
 	if !l.warned[path] {
-		l.warned[path] = true
+		lazymap.Set(&l.warned, path, true)
 		l.warn("foreign node "+path+" among the "+among, err)
 	}
 }

@@ -3,10 +3,12 @@ package leading
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/core/internal/workqueue"
@@ -134,14 +136,10 @@ type target struct {
 
 // New returns a leader that follows. It does nothing until it is able (SetAble).
 func New(c Config) *Leader {
-	l := &Leader{
-		cfg: c, flags: map[string]bool{}, warned: map[string]bool{}, closed: map[int64]time.Time{}, triggers: map[string]registry.Node{},
-		watched: map[target]bool{},
-	}
-	l.rounds.told, l.rounds.owners = map[string]ledger.Rounds{}, map[string]ledger.Rounds{}
+	l := &Leader{cfg: c}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
-	l.clocks.task, l.clocks.asks = c.Pool.Task(l.tellTime), map[string]registry.Node{}
+	l.clocks.task = c.Pool.Task(l.tellTime)
 	return l
 }
 
@@ -240,7 +238,7 @@ func (l *Leader) onTerm(e registry.Event) {
 func (l *Leader) OnFlag(name string, exists bool) {
 	l.mu.Lock()
 	if exists {
-		l.flags[name] = true
+		lazymap.Set(&l.flags, name, true)
 	} else {
 		delete(l.flags, name)
 	}
@@ -268,8 +266,9 @@ func (l *Leader) Settled() bool {
 // Close stops watching. The tasks end with the context.
 func (l *Leader) Close() {
 	l.mu.Lock()
-	targets := l.watched
-	l.watched = map[target]bool{}
+	targets := map[target]bool{}
+	maps.Copy(targets, l.watched)
+	l.watched = nil
 	for n := range l.results {
 		targets[target{l.cfg.Job.RunResults(n), registry.Children}] = true
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout"
@@ -58,7 +59,8 @@ func (l *Leader) onRounds(e registry.Event) {
 		delete(r.told, id)
 	case err != nil: // a wait goes on without it
 	default:
-		r.told[id], r.heard = is, true
+		lazymap.Set(&r.told, id, is)
+		r.heard = true
 		r.begin(is.Begun)
 	}
 	l.mu.Unlock()

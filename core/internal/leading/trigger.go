@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
@@ -28,7 +29,7 @@ func (l *Leader) onTrigger(e registry.Event) {
 	id := path.Base(e.Node.Path)
 	l.mu.Lock()
 	if e.Node.Exists() {
-		l.triggers[id] = e.Node
+		lazymap.Set(&l.triggers, id, e.Node)
 	} else {
 		delete(l.triggers, id)
 	}

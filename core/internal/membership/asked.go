@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/elasticron/elasticron/core/internal/firing"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -23,7 +24,7 @@ func (m *Member) onAsked(n registry.Node) (then func(), is bool) {
 		return nil, false
 	}
 	if n.Exists() {
-		m.asks[name] = true
+		lazymap.Set(&m.asks, name, true)
 	} else {
 		delete(m.asks, name)
 	}
@@ -48,7 +49,7 @@ func (m *Member) onKill(name string, n registry.Node) func() {
 			m.warn("foreign value in "+n.Path, err)
 			return m.answer
 		}
-		m.kills[name] = k
+		lazymap.Set(&m.kills, name, k)
 	}
 	return func() {
 		m.putInForce()

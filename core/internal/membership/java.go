@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
@@ -112,7 +113,7 @@ func (m *Member) onJava(id string, live bool) {
 		delete(m.java.told, id)
 		return
 	}
-	m.java.live[id] = true
+	lazymap.Set(&m.java.live, id, true)
 	if m.stage >= stageRegistered {
 		m.tellJava()
 	}
@@ -123,7 +124,7 @@ func (m *Member) onJava(id string, live bool) {
 func (m *Member) tellJava() {
 	for _, id := range slices.Sorted(maps.Keys(m.java.live)) {
 		if !m.java.told[id] {
-			m.java.told[id] = true
+			lazymap.Set(&m.java.told, id, true)
 			m.warn("ElasticJob's instance "+id+" is registered for this job: it gets no items while an instance of Elasticron leads, "+
 				"and while one of ElasticJob leads nothing begins here; stop it, or these", nil)
 		}

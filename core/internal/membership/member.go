@@ -66,7 +66,7 @@ type Config struct {
 	HostName string
 	Places   *places.Places
 	// Call runs the job's function.
-	Call func(ctx context.Context, s settings.Settings, r firing.Run, own *ownership.Ownership) error
+	Call func(ctx context.Context, s *settings.Settings, r *firing.Run, own *ownership.Ownership) error
 	// FireEnded is told that everything of a fire has ended of which a function was called here.
 	FireEnded func(*firing.Fire)
 	// Listens says which listeners to rounds the program has, and Hear calls them. It returns
@@ -95,9 +95,9 @@ type Member struct {
 	looking sync.Mutex // held while the leader is told whether it may lead
 
 	mu       sync.Mutex
-	set      settings.Settings
-	stored   registry.Node // of the configuration in force, without its value
-	seen     registry.Node // the configuration as the watch showed it last; its value until it is in force
+	set      *settings.Settings // of the configuration in force; never changed
+	stored   registry.Node      // of the configuration in force, without its value
+	seen     registry.Node      // the configuration as the watch showed it last; its value until it is in force
 	inForce  layout.Schedule
 	rule     timing // what inForce means
 	unsynced int
@@ -152,9 +152,9 @@ const (
 // New returns a member that does nothing before Join.
 func New(c Config) *Member {
 	m := &Member{
-		cfg: c, servers: map[string]string{}, asks: map[string]bool{}, kills: map[string]layout.Kill{}, triggered: map[string]registry.Node{}, halted: map[string]bool{},
+		cfg: c, set: &settings.Settings{}, servers: map[string]string{},
 		instances: map[string]bool{}, lives: map[string]*layout.Life{},
-		java: java{live: map[string]bool{}, told: map[string]bool{}, joins: c.Beside},
+		java: java{joins: c.Beside},
 	}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)

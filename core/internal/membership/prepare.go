@@ -167,7 +167,7 @@ func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 	}
 	m.mu.Lock()
 	first := !m.stored.Exists()
-	m.set, m.stored = set, node
+	m.set, m.stored = &set, node
 	m.stored.Value = nil // what it says is in set
 	m.mu.Unlock()
 	if first {

@@ -341,6 +341,7 @@ func (m *Member) open(ctx context.Context) error {
 	paused, every := m.paused, m.set.Reconcile
 	m.leader = m.newLeader(id)
 	m.mu.Unlock()
+	f.Relieve()
 	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.onNotice)
 	if paused { // Stop came meanwhile, or somebody shut the instance down
 		f.Stop()
@@ -370,7 +371,7 @@ func (m *Member) firingConfig() firing.Config {
 		Unknown: m.runs.Poke,
 		Late:    m.onLate, Ended: m.cfg.FireEnded,
 		Settings: m.itemSettings(), Up: m.up,
-		Call: func(ctx context.Context, r firing.Run) error {
+		Call: func(ctx context.Context, r *firing.Run) error {
 			m.mu.Lock()
 			set := m.set
 			m.mu.Unlock()
@@ -380,7 +381,7 @@ func (m *Member) firingConfig() firing.Config {
 }
 
 // ownership is the hold of a run on its item, over all registrations of the session.
-func (m *Member) ownership(r firing.Run) *ownership.Ownership {
+func (m *Member) ownership(r *firing.Run) *ownership.Ownership {
 	return &ownership.Ownership{
 		Store: m.cfg.Session, Job: m.cfg.Job, Epoch: r.Epoch, Item: r.Item, Due: r.Due, Recorded: r.Fence != 0,
 		Registration: m.registration, Now: m.cfg.Now,

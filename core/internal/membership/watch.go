@@ -10,6 +10,7 @@ import (
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/core/internal/settings"
@@ -136,7 +137,8 @@ func (m *Member) onInstance(n registry.Node) func() {
 	if n.Exists() {
 		m.instances[id] = true
 		if layout.Triggered(n.Value) {
-			m.triggered[id], pulled = n, true
+			lazymap.Set(&m.triggered, id, n)
+			pulled = true
 		}
 	} else {
 		delete(m.instances, id)
@@ -209,7 +211,7 @@ func (m *Member) onFlag(n registry.Node) func() {
 func (m *Member) onInForce(n registry.Node) func() {
 	if name, ok := layout.PausedName(path.Base(n.Path)); ok {
 		if n.Exists() {
-			m.halted[name] = true
+			lazymap.Set(&m.halted, name, true)
 		} else {
 			delete(m.halted, name)
 		}
@@ -438,7 +440,7 @@ func (m *Member) adoptConfig() {
 	m.stored.Value, m.seen.Value = nil, nil
 	was := m.set
 	if err == nil {
-		m.set = set
+		m.set = &set
 	}
 	f, l, beside := m.firing, m.leader, m.besideJava()
 	m.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 )
 
 // ErrGoexit is the error of a function that called runtime.Goexit, as t.FailNow does.
@@ -61,7 +63,7 @@ type waiter struct {
 // New returns places for limit items at once. returned, which may be nil, is called
 // after each function has returned and Left was told.
 func New(limit int, returned func(item int)) *Places {
-	return &Places{limit: limit, returned: returned, waiting: map[int]*waiter{}, running: map[int]int{}}
+	return &Places{limit: limit, returned: returned}
 }
 
 // Limit is how many run at once.
@@ -82,7 +84,7 @@ func (p *Places) Submit(r Run) {
 			}
 		}
 		p.queue = slices.Insert(p.queue, at, w)
-		p.waiting[r.Item()] = w
+		lazymap.Set(&p.waiting, r.Item(), w)
 		return
 	}
 	p.active++
@@ -172,7 +174,7 @@ func (p *Places) one(r Run) {
 	}
 	n := r.Item()
 	p.mu.Lock()
-	p.running[n]++
+	lazymap.Set(&p.running, n, p.running[n]+1)
 	p.mu.Unlock()
 	begun := time.Now()
 	err := ErrGoexit

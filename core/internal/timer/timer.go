@@ -56,6 +56,9 @@ func (w *Wall) Look() (now time.Time, by time.Duration) {
 	return now, by
 }
 
+// Last is what the clock said when it was looked at last.
+func (w *Wall) Last() time.Time { return w.last }
+
 // A Clock owns one goroutine from New to Close.
 type Clock struct {
 	now    func() time.Time

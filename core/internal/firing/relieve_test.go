@@ -1,0 +1,73 @@
+package firing
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/core/internal/dispatch"
+	"github.com/elasticron/elasticron/core/internal/execution"
+	"github.com/elasticron/elasticron/core/internal/items"
+	"github.com/elasticron/elasticron/core/internal/places"
+	"github.com/elasticron/elasticron/core/internal/timer"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/memory"
+)
+
+// A lasting run is what a session before has left behind.
+type lasting struct{ end chan struct{} }
+
+func (r lasting) Item() int                 { return 0 }
+func (r lasting) First() bool               { return false }
+func (r lasting) Enter() bool               { return true }
+func (r lasting) Call() error               { <-r.end; return nil }
+func (r lasting) Left(error, time.Duration) {}
+func (r lasting) Dropped()                  {}
+
+// A fireless schedule never fires.
+type fireless struct{}
+
+func (fireless) Next(time.Time) (time.Time, bool)            { return time.Time{}, false }
+func (fireless) Prev(time.Time, time.Time) (time.Time, bool) { return time.Time{}, false }
+
+// A function that a session before has left behind returns after New has looked, and before anybody can be told to
+// unblock its item: it would have been kept until the end of the session.
+func TestAnItemIsNotKeptByAFunctionThatReturnedMeanwhile(t *testing.T) {
+	reg := memory.NewServer(memory.Config{}).Registry("shop")
+	t.Cleanup(func() { require.NoError(t, reg.Close()) })
+	ses, err := reg.Open(t.Context())
+	require.NoError(t, err)
+	job, err := layout.New("shop", "job")
+	require.NoError(t, err)
+	held := places.New(1, nil)
+	before := lasting{make(chan struct{})}
+	held.Submit(before)
+	require.Eventually(t, func() bool { return len(held.Running()) == 1 }, 5*time.Second, time.Millisecond)
+
+	events, pool, clock := dispatch.New(dispatch.Config{Log: slog.New(slog.DiscardHandler)}), workqueue.NewPool(1), timer.New(time.Now, func(time.Duration) {})
+	t.Cleanup(events.Close)
+	t.Cleanup(pool.Close)
+	t.Cleanup(clock.Close)
+	led := ledger.New(1, 1)
+	led.Set(0, ledger.Item{Through: time.Now()})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f := New(Config{
+		Job: job, Session: ses, Context: ctx, Life: ctx, Records: pool, Clock: clock, Now: time.Now, Places: held, Events: events,
+		Watch: func(string, registry.Scope, func(registry.Event)) {}, Unwatch: func(string, registry.Scope) {},
+		Changed: func() {}, Unknown: func() {}, Settings: items.Settings{Fires: fireless{}},
+	}, "id", execution.Place{ID: "id"}, registry.Node{}, led)
+	t.Cleanup(f.Close)
+	require.True(t, f.machine.Blocked(0))
+	close(before.end)
+	held.Wait()
+	require.True(t, f.machine.Blocked(0), "nobody has said so")
+	f.Relieve()
+	require.False(t, f.machine.Blocked(0))
+}

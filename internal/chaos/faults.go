@@ -203,6 +203,10 @@ func (p *part) killCalmly(d drawn) (string, int) {
 	return s.name, 1
 }
 
+// unmet is how long a fault of connections that nothing has met goes on at most: it outlasts a pause, and servers
+// that are down.
+const unmet = 3 * sessionTimeout
+
 // wayFault is a fault of a worker's connections.
 func wayFault(fault func(p *testbed.Proxy, d drawn) func()) func(*part, drawn) (string, int) {
 	return func(p *part, d drawn) (string, int) {
@@ -213,6 +217,12 @@ func wayFault(fault func(p *testbed.Proxy, d drawn) func()) func(*part, drawn) (
 		heal := s.way.each(func(p *testbed.Proxy) func() { return fault(p, d) })
 		if d.kind != "cut" {
 			p.rest(d.length)
+			// Of a worker that is paused, or whose servers are down, nothing has passed so far.
+			for end := time.Now().Add(unmet); s.way.hits() == before && time.Now().Before(end); {
+				if !pause(p.ctx, 50*time.Millisecond) {
+					break
+				}
+			}
 		}
 		heal()
 		return s.name, s.way.hits() - before

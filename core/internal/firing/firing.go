@@ -152,7 +152,7 @@ func (f *Firing) tick(time.Time) {
 	now := f.now()
 	f.release(now)
 	f.perform(f.machine.Tick(now))
-	f.set(now)
+	f.setTimer(now)
 }
 
 // arm sets the timer to when the machine wants to be asked next. What came due and is still
@@ -163,11 +163,11 @@ func (f *Firing) arm() {
 	if due := f.wake; !due.IsZero() && !due.After(now) {
 		f.perform(f.machine.Tick(now))
 	}
-	f.set(now)
+	f.setTimer(now)
 }
 
-// set sets the timer, as of now. What is due by then makes the clock call at once.
-func (f *Firing) set(now time.Time) {
+// setTimer sets the timer to what comes next as of now. What is due already has the clock call at once.
+func (f *Firing) setTimer(now time.Time) {
 	fire, fires := f.machine.NextFire(now)
 	f.next, f.never = fire, !fires
 	next, ok := f.machine.Next(now)
@@ -232,8 +232,8 @@ func (f *Firing) Unblock(item int) {
 	f.arm()
 }
 
-// Relieve looks for functions of a session before which have returned since New looked, and before whoever made f
-// could hand Unblock on.
+// Relieve unblocks the items of functions which have returned after New asked places what runs, and before the caller
+// could reach f with Unblock.
 func (f *Firing) Relieve() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -502,10 +502,10 @@ func (m *Machine) Unblock(n int, now time.Time) []Action {
 	return m.done()
 }
 
-// Blocked reports whether a function that a session before left behind keeps the item.
+// Blocked reports whether the item waits for a function of an earlier session to return.
 func (m *Machine) Blocked(n int) bool { return m.blocked[n] }
 
-// UnblockBut is Unblock for every item but those whose functions run.
+// UnblockBut is Unblock for all items but those whose functions are still running.
 func (m *Machine) UnblockBut(running []int, now time.Time) (actions []Action) {
 	for _, n := range slices.Sorted(maps.Keys(m.blocked)) {
 		if !slices.Contains(running, n) {

@@ -341,12 +341,12 @@ func (m *Member) open(ctx context.Context) error {
 	paused, every := m.paused, m.set.Reconcile
 	m.leader = m.newLeader(id)
 	m.mu.Unlock()
-	f.Relieve()
 	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.onNotice)
 	if paused { // Stop came meanwhile, or somebody shut the instance down
 		f.Stop()
 		return nil
 	}
+	f.Relieve()
 	if asked {
 		m.runs.Poke()
 	}

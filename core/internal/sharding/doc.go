@@ -5,9 +5,9 @@
 //	plan := sharding.Derive(view)
 //	for s := range plan.Steps(room) { commit s }
 //
-// An item whose owner is dead is assigned at once, before the living give anything away. Between the living an item moves
-// when it does not run; one that runs is marked as leaving first, so that its owner
-// begins it no more.
+// An item whose owner is dead is assigned at once, before the living give anything
+// away. Between the living an item moves when it does not run; one that runs is marked
+// as leaving first, so that its owner begins it no more.
 //
 // With static sharding an item stays with its owner, over that one's restarts: a dead
 // owner's ledger keeps it until an instance of its name is there. Only what is to run

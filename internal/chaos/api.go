@@ -65,6 +65,10 @@ func (w *worker) tell(e event.Event) {
 	case event.Started:
 		w.instanceOf(e.Job, e.Instance)
 		w.out.Write(history.Record{Kind: history.Started, Job: e.Job, Instance: e.Instance})
+		if owned, told := w.owned[e.Job]; told { // before it had started, or as the instance before in this session
+			owned.Instance = e.Instance
+			w.out.Write(owned)
+		}
 	case event.Stopped:
 		w.out.Write(history.Record{Kind: history.Stopped, Job: e.Job, Instance: e.Instance, Reason: string(e.Reason), Err: text(e.Err)})
 	case event.LeaderChanged:
@@ -72,7 +76,11 @@ func (w *worker) tell(e event.Event) {
 	case event.Resharded:
 		w.out.Write(history.Record{Kind: history.Resharded, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Count: len(e.Moves), Took: e.Took})
 	case event.ItemsChanged:
-		w.out.Write(history.Record{Kind: history.Owns, Job: e.Job, Items: e.Items, Total: e.Total, Instance: w.instance(e.Job)})
+		owns := history.Record{Kind: history.Owns, Job: e.Job, Items: e.Items, Total: e.Total, Instance: w.instance(e.Job)}
+		w.owned[e.Job] = owns
+		w.out.Write(owns)
+	case event.SessionLost:
+		clear(w.owned)
 	case event.ItemEnded:
 		w.out.Write(history.Record{
 			Kind: history.Ended, Job: e.Job, Epoch: e.Epoch, Total: e.Total, Item: e.Item, Due: e.Due, Took: e.Took, Err: text(e.Err),

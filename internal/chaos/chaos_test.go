@@ -75,7 +75,7 @@ func TestAWorkersHistory(t *testing.T) {
 		reg := srv.Registry(namespace)
 		defer reg.Close()
 		var out bytes.Buffer
-		w := &worker{instances: map[string]string{}, task: workerTask{Who: "w0.1", Name: "w0", IP: "127.0.0.1"}}
+		w := &worker{instances: map[string]string{}, owned: map[string]history.Record{}, task: workerTask{Who: "w0.1", Name: "w0", IP: "127.0.0.1"}}
 		w.out = history.NewWriter(&out, "w0.1", func() (time.Duration, time.Time) { return common(), w.now() })
 		w.reg = watch(reg, w.out)
 		s, err := newScheduler(w, w.reg, nil)
@@ -113,7 +113,7 @@ func TestAWorkersHistory(t *testing.T) {
 
 func TestEventsAreTranslated(t *testing.T) {
 	var out bytes.Buffer
-	w := &worker{instances: map[string]string{}}
+	w := &worker{instances: map[string]string{}, owned: map[string]history.Record{}}
 	w.out = history.NewWriter(&out, "w", func() (time.Duration, time.Time) { return 1, time.Time{} })
 	due := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, e := range []event.Event{
@@ -124,6 +124,10 @@ func TestEventsAreTranslated(t *testing.T) {
 		event.ItemsSkipped{Job: "a", Epoch: 2, Items: []int{1}, First: due, Due: due, Count: 1, Reason: event.SkipDisabled},
 		event.Stopped{Job: "a", Instance: "i", Reason: event.StopFailed, Err: core.ErrStopped},
 		event.LeaderChanged{Job: "a", Leader: "i", Self: true},
+		event.ItemsChanged{Job: "b", Items: []int{4}, Total: 5},
+		event.Started{Job: "b", Instance: "j"},
+		event.SessionLost{},
+		event.Started{Job: "b", Instance: "k"},
 	} {
 		w.tell(e)
 	}
@@ -137,6 +141,10 @@ func TestEventsAreTranslated(t *testing.T) {
 		{Kind: history.Skipped, At: 1, Who: "w", Job: "a", Epoch: 2, Items: []int{1}, First: due, Due: due, Count: 1, Reason: "disabled"},
 		{Kind: history.Stopped, At: 1, Who: "w", Job: "a", Instance: "i", Reason: string(event.StopFailed), Err: core.ErrStopped.Error()},
 		{Kind: history.Led, At: 1, Who: "w", Job: "a", Of: "i", Self: true},
+		{Kind: history.Owns, At: 1, Who: "w", Job: "b", Items: []int{4}, Total: 5},
+		{Kind: history.Started, At: 1, Who: "w", Job: "b", Instance: "j"},
+		{Kind: history.Owns, At: 1, Who: "w", Job: "b", Items: []int{4}, Total: 5, Instance: "j"},
+		{Kind: history.Started, At: 1, Who: "w", Job: "b", Instance: "k"},
 	}, got)
 }
 

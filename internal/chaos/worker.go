@@ -41,14 +41,15 @@ type worker struct {
 	trap  trap
 
 	mu        sync.Mutex
-	instances map[string]string // by job
+	instances map[string]string         // by job
+	owned     map[string]history.Record // by job: what it was told last to own in this session; of tell alone
 }
 
 const stopTime = 10 * time.Second
 
 // work is a worker process. It stops when it is told to, or when its input ends.
 func work() error {
-	w := &worker{instances: map[string]string{}}
+	w := &worker{instances: map[string]string{}, owned: map[string]history.Record{}}
 	if err := json.Unmarshal([]byte(os.Getenv(envTask)), &w.task); err != nil {
 		return err
 	}

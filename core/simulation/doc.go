@@ -12,9 +12,10 @@
 // seed draws to the nanosecond, and looks at what that brought before it goes on.
 // What waits is named by what it is (scheduler, kind, paths), never by when it came.
 //
-// After the faults everything is healed; a quiet minute follows, and a snapshot of
-// the tree. internal/history judges the records. A seed that fails is run again with
-// fewer and fewer faults, as long as it still fails, before its history is told.
+// After the faults everything is healed; a quiet minute follows, more where many fires that
+// have killed two instances run again, one at a time, and a snapshot of the tree.
+// internal/history judges the records. A seed that fails is run again with fewer and fewer
+// faults, as long as it still fails, before its history is told.
 //
 // In a third of the seeds the registry's values are so short that ledgers have pages, more
 // and fewer of them as their records differ, and somebody does damage to those.

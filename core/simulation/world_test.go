@@ -392,6 +392,7 @@ func (w *world) live(plan []*fault, active mask) {
 	w.driver.until(time.Now().Add(2*quiet/3), nil)
 	// Short runs from now on, so that there is an instant at which nothing is under way.
 	w.brief = true
+	w.awaitWary()
 	w.driver.until(time.Now().Add(20*time.Second), nil)
 	w.driver.until(time.Now().Add(20*time.Second), w.idle)
 	w.snapshot()
@@ -493,6 +494,39 @@ func (w *world) unbind(j *job) {
 		j.static = false
 	}
 	w.insist(func() bool { return w.configure(j) })
+}
+
+// aWaryFire is how long a fire that has killed two instances may take until it runs again, once it is the next to:
+// the items that wait for its instance's place are in front of it, and where somebody listens to rounds, theirs wait
+// for it in vain.
+const aWaryFire = 12 * time.Second
+
+// awaitWary waits on while fires that have killed two instances run again. An instance begins one of them after the
+// other, each when it has a place: of many the last comes after the quiet time. There must be fewer from look to look.
+func (w *world) awaitWary() {
+	for before := w.wary(); before > 0; {
+		w.driver.until(time.Now().Add(aWaryFire), nil)
+		now := w.wary()
+		if now >= before {
+			return
+		}
+		before = now
+	}
+}
+
+// wary is how many fires that have killed two instances are to run again.
+func (w *world) wary() int {
+	n := 0
+	for _, j := range w.jobs {
+		for _, l := range w.ledgers(j) {
+			for _, h := range l.Items {
+				if !h.Redo.IsZero() && h.Tries >= 2 {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // snapshot tells what stands in the registry of each job.

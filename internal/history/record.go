@@ -284,6 +284,7 @@ type Holding struct {
 	Through time.Time `json:"through,omitzero"`
 	Run     time.Time `json:"run,omitzero"`
 	Redo    time.Time `json:"redo,omitzero"`
+	Tries   int       `json:"tries,omitempty"` // of Redo: the instances that it has killed
 	Leaving bool      `json:"leaving,omitempty"`
 	// Bound is the name of the instance that it belongs to, "" where that is the ledger's.
 	Bound string `json:"bound,omitempty"`

@@ -269,7 +269,7 @@ func (l *Leader) claim(ctx context.Context) error {
 			r.version++
 		}
 	}
-	r.forget()
+	r.forget(f)
 	l.mu.Unlock()
 	for _, e := range tell {
 		l.cfg.Emit(e)
@@ -290,15 +290,19 @@ func (r *rounds) believe(now time.Time) (reset bool) {
 	return reset
 }
 
-// see notes the rounds of what runs: who has begun them may be too late to tell, or dead.
+// see notes the rounds of what runs, and of what is to run again: who has begun them may be too late to tell, or dead.
 func (r *rounds) see(s snapshot) {
 	for _, m := range s.Members {
 		if m.Ledger == nil {
 			continue
 		}
 		for _, rec := range m.Ledger.All() {
-			if rec.Running() && rec.Request == 0 {
+			switch {
+			case rec.Request != 0:
+			case rec.Running():
 				r.begin(rec.Run)
+			case rec.Redo.Owed():
+				r.begin(rec.Redo.Due)
 			}
 		}
 	}
@@ -322,12 +326,12 @@ func (r *rounds) recall(s snapshot) {
 	}
 }
 
-// forget drops rounds that are claimed as completed. Who listens to the beginning alone has no
-// such: then it is those that have begun.
-func (r *rounds) forget() {
+// forget drops rounds that are claimed as completed. Where nobody listens to that there are no
+// such claims: then it is those that have begun.
+func (r *rounds) forget(f Facts) {
 	upTo := r.claim.Completed.Due
-	if r.claim.Started.Due.After(upTo) && upTo.IsZero() {
-		upTo = r.claim.Started.Due
+	if started := r.claim.Started.Due; started.After(upTo) && len(listeners(f, layout.Completed)) == 0 {
+		upTo = started
 	}
 	r.begun = slices.DeleteFunc(r.begun, func(d time.Time) bool { return !d.After(upTo) })
 }

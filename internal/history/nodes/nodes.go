@@ -33,7 +33,7 @@ func Ledgers(ctx context.Context, get pages.Get, roots ...registry.Node) (ledger
 func Ledger(id string, read *ledger.Ledger) history.Ledger {
 	l := history.Ledger{Instance: id, Epoch: read.Epoch, Total: read.Total, Held: read.Held}
 	for n, it := range read.All() {
-		l.Items = append(l.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Redo: it.Redo.Due, Leaving: it.Leaving, Bound: it.Bound})
+		l.Items = append(l.Items, history.Holding{Item: n, Through: it.Through, Run: it.Run, Redo: it.Redo.Due, Tries: it.Redo.Tries, Leaving: it.Leaving, Bound: it.Bound})
 	}
 	return l
 }

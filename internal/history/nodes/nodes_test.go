@@ -22,7 +22,7 @@ func TestEachNodeIsReadWhole(t *testing.T) {
 	l := ledger.New(3, 5)
 	l.Held = true
 	l.Set(1, ledger.Item{Through: noon, Run: noon.Add(time.Second)})
-	l.Set(4, ledger.Item{Through: noon, Leaving: true, Bound: "web", Redo: ledger.Redo{Due: noon.Add(-time.Second)}})
+	l.Set(4, ledger.Item{Through: noon, Leaving: true, Bound: "web", Redo: ledger.Redo{Due: noon.Add(-time.Second), Tries: 2}})
 	roots := []registry.Node{{Path: "/ledgers/i1", Value: l.Encode(), Created: 1}, {Path: "/ledgers/i2"}, {Path: "/ledgers/i3", Value: []byte("no"), Created: 1}}
 	ledgers, broken, err := nodes.Ledgers(t.Context(), nil, roots...)
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestEachNodeIsReadWhole(t *testing.T) {
 	require.ErrorContains(t, broken[0], "i3")
 	require.Equal(t, history.Ledger{Instance: "i1", Epoch: 3, Total: 5, Held: true, Items: []history.Holding{
 		{Item: 1, Through: noon, Run: noon.Add(time.Second)},
-		{Item: 4, Through: noon, Leaving: true, Bound: "web", Redo: noon.Add(-time.Second)},
+		{Item: 4, Through: noon, Leaving: true, Bound: "web", Redo: noon.Add(-time.Second), Tries: 2},
 	}}, ledgers[0])
 	require.Len(t, ledgers, 1)
 

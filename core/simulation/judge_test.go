@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"fmt"
 	"math/bits"
 	"path"
@@ -90,7 +91,7 @@ func (w *world) judgeCommit(p *process, ops []registry.Op) {
 			under[op.Path] = true
 		}
 	}
-	w.noteBegun(ops)
+	w.noteLedgers(ops)
 	sets := map[string]bool{}
 	for _, op := range ops {
 		sets[op.Path] = true
@@ -115,22 +116,37 @@ func (w *world) judgeCommit(p *process, ops []registry.Op) {
 	}
 }
 
-// noteBegun notes which instances have tried to begin which fires.
-func (w *world) noteBegun(ops []registry.Op) {
+// noteLedgers keeps what a commit sets of ledgers: what it says of their items is looked at only when somebody asks.
+func (w *world) noteLedgers(ops []registry.Op) {
+	var kept []registry.Op
+	for _, op := range ops {
+		if _, page := pageOf(op.Path); page || path.Base(path.Dir(op.Path)) == "ledgers" {
+			op.Value = bytes.Clone(op.Value)
+			kept = append(kept, op)
+		}
+	}
 	w.judging.Lock()
 	defer w.judging.Unlock()
-	for at, l := range written(ops) {
-		job, id := path.Base(path.Dir(path.Dir(at))), path.Base(at)
-		for n, it := range l.All() {
-			if !it.Running() {
-				continue
-			}
-			k := history.Key{Job: job, Epoch: l.Epoch, Item: n, Due: it.Run.UnixNano()}
-			if !slices.Contains(w.begun[k], id) {
-				w.begun[k] = append(w.begun[k], id)
+	w.ledgersSet = append(w.ledgersSet, kept)
+}
+
+// begun is which instances have tried to begin which of the fires, each of them once.
+func (w *world) begun(fires map[history.Key]bool) map[history.Key][]string {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	by := map[history.Key][]string{}
+	for _, ops := range w.ledgersSet {
+		for at, l := range written(ops) {
+			job, id := path.Base(path.Dir(path.Dir(at))), path.Base(at)
+			for n, it := range l.All() {
+				k := history.Key{Job: job, Epoch: l.Epoch, Item: n, Due: it.Run.UnixNano()}
+				if it.Running() && fires[k] && !slices.Contains(by[k], id) {
+					by[k] = append(by[k], id)
+				}
 			}
 		}
 	}
+	return by
 }
 
 // written are the ledgers that a commit sets, by path, as far as it sets them: those pages that
@@ -164,10 +180,19 @@ func pageOf(at string) (page int, is bool) {
 // judgeTries judges that a fire is given up for the deaths of three instances only where three
 // had begun it.
 func (w *world) judgeTries() {
+	fires := map[history.Key]bool{}
 	for _, r := range w.log.records {
-		k := history.Key{Job: r.Job, Epoch: r.Epoch, Item: r.Item, Due: r.Due.UnixNano()}
-		if r.Kind == history.Cut && r.Reason == givenUp && len(w.begun[k]) < 3 {
-			w.violations = append(w.violations, violation{"tries", fmt.Sprintf("%v is given up, and only %q had begun it", k, w.begun[k])})
+		if r.Kind == history.Cut && r.Reason == givenUp {
+			fires[keyOf(r)] = true
+		}
+	}
+	if len(fires) == 0 {
+		return
+	}
+	by := w.begun(fires)
+	for k := range fires {
+		if len(by[k]) < 3 {
+			w.violations = append(w.violations, violation{"tries", fmt.Sprintf("%v is given up, and only %q had begun it", k, by[k])})
 		}
 	}
 }

@@ -92,17 +92,17 @@ type world struct {
 	offsets *offsets // nil where runs set none
 
 	judging    sync.Mutex
-	paged      int                      // operations on pages of ledgers
-	violations []violation              // that need no checker
-	begun      map[history.Key][]string // who has tried to commit the begin of a fire
-	struck     []string                 // lives that the driver ended
+	paged      int             // operations on pages of ledgers
+	violations []violation     // that need no checker
+	ledgersSet [][]registry.Op // by commit: what engines have tried to set of ledgers
+	struck     []string        // lives that the driver ended
 	erased     []erasure
 	shut       []string // stable ids whose job was shut down from outside: it leaves by itself
 	forged     []string // lives whose owner looks dead and is not
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{seed: seed, dice: newDice(seed), start: time.Now(), begun: map[history.Key][]string{}}
+	w := &world{seed: seed, dice: newDice(seed), start: time.Now()}
 	w.log = newLog(w.start)
 	w.driver = newDriver(w.log.settle)
 	r := w.dice.of("world")

@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // State is what a Scheduler is doing now.
 type State struct {
@@ -74,10 +77,25 @@ func (s *Scheduler) State() State {
 		st.Session, st.Deadline = s.session.ID(), s.session.Deadline()
 	}
 	s.mu.Unlock()
-	for _, j := range s.all() {
-		st.Jobs = append(st.Jobs, j.state())
+	jobs := s.all()
+	st.Jobs = make([]JobState, len(jobs))
+	for i, j := range jobs {
+		st.Jobs[i] = j.state()
 	}
 	return st
+}
+
+// Job says what one job is doing now; false is one that was not added. It costs no request.
+func (s *Scheduler) Job(name string) (JobState, bool) {
+	s.mu.Lock()
+	at := slices.IndexFunc(s.jobs, func(j *job) bool { return j.local.Name == name })
+	if at < 0 {
+		s.mu.Unlock()
+		return JobState{}, false
+	}
+	j := s.jobs[at]
+	s.mu.Unlock()
+	return j.state(), true
 }
 
 func (j *job) state() JobState {

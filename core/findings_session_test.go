@@ -291,3 +291,62 @@ func TestARegistrationThatEndsBeforeItIsOpenedLeavesNothing(t *testing.T) {
 		b.until("the total changes", func() bool { return allOwned(6, a, c) })
 	})
 }
+
+// A registration whose commit was applied while its outcome was not known, and of which nodes were deleted before its
+// maker tried again: it registers anew, and nothing of the former one stays. It once tried to make the same nodes for ever.
+func TestARegistrationThatIsNotKnownAndBrokenIsMadeAnew(t *testing.T) {
+	for name, broken := range map[string][]string{
+		"the life":           {"lives"},
+		"life and ledger":    {"lives", "ledgers"},
+		"life and notice":    {"lives", "notices"},
+		"all but the ledger": {"lives", "notices", "instances"},
+		"all but the notice": {"lives", "ledgers", "instances"},
+		"everything":         {"lives", "ledgers", "notices", "instances"},
+		"the ledger":         {"ledgers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(b *bed) {
+				w := newWitness()
+				cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 2}
+				c := b.start("c", w, cfg)
+				ses := b.open(c)
+				a := b.prepare("a", w, cfg)
+				var id string
+				var attempts int
+				a.gate.decide(func(ops []registry.Op) fate {
+					at := slices.IndexFunc(ops, func(op registry.Op) bool {
+						return op.Kind == registry.OpCreateEphemeral && path.Base(path.Dir(op.Path)) == "lives"
+					})
+					if at < 0 || attempts == 2 {
+						return deliver
+					}
+					if attempts++; attempts == 1 {
+						id = path.Base(ops[at].Path)
+						return answerLost
+					}
+					var gone []registry.Op
+					for _, dir := range broken {
+						node := b.own(a, dir+"/"+id)
+						if dir == "instances" {
+							node = b.path(a, dir+"/"+id)
+						}
+						gone = append(gone, registry.Delete(node, registry.AnyVersion))
+					}
+					_, err := ses.Commit(b.Context(), gone...)
+					require.NoError(b, err)
+					return deliver
+				})
+				require.NoError(b, a.Start(b.Context()))
+				b.until("both own items", func() bool { return len(a.job().Items) == 1 && len(c.job().Items) == 1 })
+				require.Equal(b, 2, attempts)
+				for _, dir := range []string{b.own(a, "lives"), b.own(a, "ledgers"), b.own(a, "notices"), b.path(a, "instances")} {
+					b.until("nothing is left over in "+dir, func() bool {
+						names, err := ses.Children(b.Context(), dir)
+						require.NoError(b, err)
+						return slices.Equal(names, slices.Sorted(slices.Values([]string{a.job().Instance, c.job().Instance})))
+					})
+				}
+			})
+		})
+	}
+}

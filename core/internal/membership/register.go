@@ -64,6 +64,9 @@ func (m *Member) register(ctx context.Context) error {
 	switch {
 	case err == nil, refused && failed.Index == marker && errors.Is(err, registry.ErrExists):
 		// Applied, now or by an attempt before.
+	case refused && failed.Index > marker && errors.Is(err, registry.ErrExists):
+		m.breakOff(errLifeGone) // applied by an attempt before, and the life was deleted since: that registration is over
+		return nil
 	case errors.Is(err, registry.ErrNoParent), errors.Is(err, registry.ErrEphemeralParent):
 		m.partly = true
 		m.reach(stagePreparing)

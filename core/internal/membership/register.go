@@ -43,7 +43,7 @@ func (m *Member) register(ctx context.Context) error {
 	}
 	begin := append(m.serverOps(), registry.CreateEphemeral(m.cfg.Job.Life(id.String()), m.life()))
 	m.mu.Lock()
-	leaves := m.shutDown
+	leaves := m.shutDown && m.sure
 	m.mu.Unlock()
 	if !leaves { // else it registers only to end what runs, and is given nothing
 		begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Instance(id.String()), value))
@@ -461,15 +461,20 @@ func (m *Member) leave(ctx context.Context) error {
 	f, l, id, sure := m.firing, m.leader, m.id.String(), m.sure
 	m.mu.Unlock()
 	if !sure {
-		nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Life(id))
+		nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Life(id), m.cfg.Job.Instance(id))
 		if err != nil {
 			return err
 		}
+		lives := nodes[0].Exists()
 		m.mu.Lock()
-		m.sure, m.shutDown = nodes[0].Exists(), nodes[0].Exists()
+		m.sure = lives && !nodes[1].Exists() // else it was made anew, with all others, since it was seen to be gone
+		m.shutDown = m.sure
 		m.mu.Unlock()
-		if !nodes[0].Exists() {
+		switch {
+		case !lives:
 			m.gone(errLifeGone)
+			return nil
+		case nodes[1].Exists():
 			return nil
 		}
 	}

@@ -20,7 +20,7 @@ const (
 	// controlTasks and recordTasks bound the requests that one process has under way:
 	// for membership and leading, and for begins and ends.
 	controlTasks = 256
-	recordTasks  = 512
+	recordTasks  = 2048
 	// callTasks bounds nothing: who waits for a function of the program must hold nobody up.
 	callTasks = math.MaxInt
 	// deniedPause is how long a refused target is left alone.

@@ -48,7 +48,7 @@ var Rules = []Rule{
 	{Packages: "core/internal/settle", May: []string{"registry"}, Never: services()},
 	{Packages: "core/internal/items", May: room("core/event", "core/internal/lazymap", "core/internal/misfire"), Never: services()},
 	{Packages: "core/internal/sharding", May: room("core/event", "internal/failpoint"), Never: services()},
-	{Packages: "core/internal/execution", May: room("internal/failpoint", "core/internal/timer", "core/internal/workqueue", "core/internal/settle"), Never: services()},
+	{Packages: "core/internal/execution", May: room("internal/failpoint", "core/internal/timer", "core/internal/workqueue", "core/internal/lazymap", "core/internal/settle"), Never: services()},
 	{Packages: "core/internal/session", May: []string{"registry", "core/internal/workqueue", "core/internal/settle"}, Never: services()},
 	{Packages: "core/internal/leading", May: room("core/event", "core/request", "internal/failpoint", "core/internal/workqueue", "core/internal/settle",
 		"core/internal/lazymap", "core/internal/sharding"), Never: services()},

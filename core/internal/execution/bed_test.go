@@ -33,6 +33,13 @@ func runningPath(n int) string { return fmt.Sprintf("/items/%d/running", n) }
 func failoverPath(n int) string { return fmt.Sprintf("/items/%d/failover", n) }
 func misfirePath(n int) string  { return fmt.Sprintf("/items/%d/misfire", n) }
 
+// nodes are those of items.
+type nodes struct{}
+
+func (nodes) Running(item int) string  { return runningPath(item) }
+func (nodes) Failover(item int) string { return failoverPath(item) }
+func (nodes) Misfire(item int) string  { return misfirePath(item) }
+
 // due is the k-th fire.
 func due(k int) time.Time { return time.Date(2026, 11, 21, 5, 0, k, 0, time.UTC) }
 
@@ -287,7 +294,7 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	node, session := b.node(ledgerPath), wrap(b.ses)
 	b.limits = session.Limits()
 	b.rec = NewRecorder(Config{
-		Session: session, Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath, Failover: failoverPath, Misfire: misfirePath,
+		Session: session, Context: ctx, Pool: b.pool, Now: time.Now, Nodes: nodes{},
 		Locks: func(value []byte) bool { return string(value) == "java" },
 	}, b.owner, b.place, node, led)
 	b.rec.Show(showAfter, false)

@@ -125,12 +125,21 @@ type Config struct {
 	Spare func(timer.Poker)
 	// Now is the wall clock.
 	Now func() time.Time
-	// Running is the path of an item's running node, Failover that of the node which says that
-	// it runs again, Misfire that of the one which says that a fire came due meanwhile.
-	Running, Failover, Misfire func(item int) string
+	// Nodes are those of the items.
+	Nodes Nodes
 	// Locks reports whether a running node with a value is a lock: that of a member for
 	// whom no ledger is.
 	Locks func(value []byte) bool
+}
+
+// Nodes are the paths of what is shown of an item.
+type Nodes interface {
+	// Running is the path of its running node.
+	Running(item int) string
+	// Failover is that of the node which says that it runs again.
+	Failover(item int) string
+	// Misfire is that of the one which says that a fire came due meanwhile.
+	Misfire(item int) string
 }
 
 // A Place is where a registration stands in the registry: its id, which is the value of
@@ -179,7 +188,7 @@ type entry struct {
 
 // NewRecorder returns a recorder of a ledger that was read, with its node; it keeps a copy.
 func NewRecorder(c Config, o Owner, p Place, node registry.Node, led *ledger.Ledger) *Recorder {
-	r := &Recorder{cfg: c, owner: o, show: pictures{runs: map[int]run{}, after: never}}
+	r := &Recorder{cfg: c, owner: o, show: pictures{after: never}}
 	r.task = c.Pool.Task(r.work)
 	r.begin(p, node, led.Clone())
 	return r

@@ -120,7 +120,7 @@ func New(c Config, id string, p execution.Place, node registry.Node, led *ledger
 	}
 	f.timer = c.Clock.Timer(f.tick)
 	f.rec = execution.NewRecorder(execution.Config{
-		Session: c.Session, Context: c.Life, Pool: c.Records, Spare: c.Clock.Spare, Now: c.Now, Running: c.Job.Running, Failover: c.Job.Failover, Misfire: c.Job.Misfire, Locks: locks,
+		Session: c.Session, Context: c.Life, Pool: c.Records, Spare: c.Clock.Spare, Now: c.Now, Nodes: c.Job, Locks: locks,
 	}, f, p, node, led)
 	f.mu.Lock()
 	defer f.mu.Unlock()

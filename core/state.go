@@ -82,7 +82,7 @@ func (s *Scheduler) State() State {
 
 func (j *job) state() JobState {
 	j.mu.Lock()
-	st := JobState{Name: j.local.Name, Phase: j.phase, Err: j.err, WaitingFor: j.wait}
+	st := JobState{Name: j.name(), Phase: j.phase, Err: j.err, WaitingFor: j.wait}
 	m := j.member
 	j.mu.Unlock()
 	st.Running, st.Queued = j.places.Running(), j.places.Queued()

@@ -421,6 +421,9 @@ func (m *Machine) Still(still bool, now time.Time) []Action {
 	return m.done()
 }
 
+// Settings are those in force.
+func (m *Machine) Settings() Settings { return m.set }
+
 // Change puts other settings in force.
 func (m *Machine) Change(s Settings, now time.Time) []Action {
 	on := s.Monitor && !m.set.Monitor

@@ -30,14 +30,14 @@ type clocks struct {
 
 // followClocks watches for questions where there may be any.
 func (l *Leader) followClocks() {
-	wanted := l.cfg.Facts().Clocks
+	wanted := l.cfg.Host.Facts().Clocks
 	l.mu.Lock()
 	watched := l.clocks.watched
 	l.clocks.watched = wanted
 	l.mu.Unlock()
 	switch {
 	case wanted && !watched:
-		l.cfg.Watch(l.cfg.Job.Clocks(), registry.Children, l.onClock)
+		l.cfg.Session.Follow(l.cfg.Job.Clocks(), registry.Children, l.onClock)
 	case watched && !wanted:
 		l.forgetClocks()
 	}
@@ -49,7 +49,7 @@ func (l *Leader) forgetClocks() {
 	l.clocks.watched = false
 	clear(l.clocks.asks)
 	l.mu.Unlock()
-	l.cfg.Unwatch(l.cfg.Job.Clocks(), registry.Children)
+	l.cfg.Session.Unfollow(l.cfg.Job.Clocks(), registry.Children)
 }
 
 // onClock notes who asks what the leader's clock says.

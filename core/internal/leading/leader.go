@@ -58,7 +58,8 @@ type Facts struct {
 
 // Config is what a Leader works with.
 type Config struct {
-	Session registry.Session
+	Host    Host
+	Session Session
 	// Context ends with this registration.
 	Context context.Context
 	// Pool runs the leader's tasks.
@@ -68,17 +69,26 @@ type Config struct {
 	ID string
 	// Now is the wall clock.
 	Now func() time.Time
+}
+
+// A Host is the member that leads.
+type Host interface {
 	// Facts returns what is known now.
-	Facts func() Facts
+	Facts() Facts
 	// Emit tells an event.
-	Emit func(event.Event)
-	// Watch has handle called with what a target shows, until Unwatch.
-	Watch   func(path string, scope registry.Scope, handle func(registry.Event))
-	Unwatch func(path string, scope registry.Scope)
+	Emit(e event.Event)
 	// Waits says what the job waits for, "" for nothing.
-	Waits func(what string)
+	Waits(what string)
 	// Changed is told that the leader has stepped down.
-	Changed func()
+	Changed()
+}
+
+// A Session is one of the registry's that has a handler called with what a target shows, from
+// Follow to Unfollow.
+type Session interface {
+	registry.Session
+	Follow(path string, scope registry.Scope, handle func(registry.Event))
+	Unfollow(path string, scope registry.Scope)
 }
 
 // A Leader is one registration's part in leading.
@@ -211,17 +221,17 @@ func (l *Leader) OnLeader(n registry.Node) {
 	l.mu.Unlock()
 	switch {
 	case follow:
-		l.cfg.Watch(l.cfg.Job.Term(), registry.Self, l.onTerm)
-		l.cfg.Watch(l.cfg.Job.Trigger(), registry.Children, l.onTrigger)
+		l.cfg.Session.Follow(l.cfg.Job.Term(), registry.Self, l.onTerm)
+		l.cfg.Session.Follow(l.cfg.Job.Trigger(), registry.Children, l.onTrigger)
 	case unfollow:
-		l.cfg.Unwatch(l.cfg.Job.Term(), registry.Self)
-		l.cfg.Unwatch(l.cfg.Job.Trigger(), registry.Children)
+		l.cfg.Session.Unfollow(l.cfg.Job.Term(), registry.Self)
+		l.cfg.Session.Unfollow(l.cfg.Job.Trigger(), registry.Children)
 	}
 	if compares {
 		l.forgetClocks()
 	}
 	if was != now {
-		l.cfg.Emit(event.LeaderChanged{Job: l.cfg.Job.Name(), Leader: now, Self: self})
+		l.cfg.Host.Emit(event.LeaderChanged{Job: l.cfg.Job.Name(), Leader: now, Self: self})
 	}
 	l.work.Poke()
 	l.tidy.Poke()
@@ -289,7 +299,7 @@ func (l *Leader) Close() {
 	l.follows, l.rounds.watched, l.clocks.watched = false, false, false
 	l.mu.Unlock()
 	for t := range targets {
-		l.cfg.Unwatch(t.path, t.scope)
+		l.cfg.Session.Unfollow(t.path, t.scope)
 	}
 }
 
@@ -322,7 +332,7 @@ func (l *Leader) step() {
 func (l *Leader) hindered(err error) { l.warn("the leader's request failed; trying again", err) }
 
 func (l *Leader) warn(problem string, err error) {
-	l.cfg.Emit(event.Warning{Job: l.cfg.Job.Name(), Problem: problem, Err: err})
+	l.cfg.Host.Emit(event.Warning{Job: l.cfg.Job.Name(), Problem: problem, Err: err})
 }
 
 // act elects, leads, or steps down.
@@ -453,10 +463,10 @@ func (l *Leader) abdicate(ctx context.Context) error {
 	l.led, l.seen, l.paged, l.away = false, nil, nil, false
 	l.mu.Unlock()
 	if away {
-		l.cfg.Waits("") // the next leader says it
+		l.cfg.Host.Waits("") // the next leader says it
 	}
 	l.floor = time.Time{}
-	l.cfg.Changed()
+	l.cfg.Host.Changed()
 	if led {
 		l.work.Poke() // the node may have gone before: nobody else says that there is one to elect
 	}

@@ -140,7 +140,7 @@ func listeners(f Facts, p layout.Phase) (ids []string) {
 // followRounds claims the rounds that all items have reached, for somebody who listens. With surely
 // the ledgers are read whatever was told.
 func (l *Leader) followRounds(ctx context.Context, surely bool) error {
-	f := l.cfg.Facts()
+	f := l.cfg.Host.Facts()
 	if len(f.Listens) == 0 {
 		l.deafen()
 		return nil
@@ -153,7 +153,7 @@ func (l *Leader) followRounds(ctx context.Context, surely bool) error {
 	idle := !surely && !r.due(f)
 	l.mu.Unlock()
 	if watch {
-		l.cfg.Watch(l.cfg.Job.RoundsDir(), registry.Children, l.onRounds)
+		l.cfg.Session.Follow(l.cfg.Job.RoundsDir(), registry.Children, l.onRounds)
 	}
 	l.followAgain(f)
 	if idle {
@@ -182,7 +182,7 @@ func (l *Leader) deafen() {
 	}
 	l.mu.Unlock()
 	if watched {
-		l.cfg.Unwatch(l.cfg.Job.RoundsDir(), registry.Children)
+		l.cfg.Session.Unfollow(l.cfg.Job.RoundsDir(), registry.Children)
 	}
 }
 
@@ -196,7 +196,7 @@ func (l *Leader) followAgain(f Facts) {
 	}
 	l.rounds.waits = true
 	time.AfterFunc(wary, func() {
-		f := l.cfg.Facts()
+		f := l.cfg.Host.Facts()
 		l.mu.Lock()
 		l.rounds.waits = false
 		open := l.rounds.open(f)
@@ -225,7 +225,7 @@ func (l *Leader) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := l.cfg.Facts()
+	f := l.cfg.Host.Facts()
 	was, err := layout.UnmarshalClaim(s.claim.Value)
 	if s.claim.Exists() && err != nil {
 		l.warn("the node "+s.claim.Path+" holds no claim; it is made again", err)
@@ -272,7 +272,7 @@ func (l *Leader) claim(ctx context.Context) error {
 	r.forget()
 	l.mu.Unlock()
 	for _, e := range tell {
-		l.cfg.Emit(e)
+		l.cfg.Host.Emit(e)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (l *Leader) tidyFailover(ctx context.Context) error {
 	l.mu.Lock()
 	off, base := l.off, l.base
 	l.mu.Unlock()
-	if !off || l.cfg.Facts().Failover || !base.Exists() {
+	if !off || l.cfg.Host.Facts().Failover || !base.Exists() {
 		return nil
 	}
 	ops, err := l.failoverNodes(ctx)

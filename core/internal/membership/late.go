@@ -30,8 +30,8 @@ func (m *Member) before() (r barrier.Rule) {
 	return r
 }
 
-// onLate is told of a round before which items waited in vain.
-func (m *Member) onLate(r firing.LateRound) {
+// Late implements firing.Host.
+func (m *Member) Late(r firing.LateRound) {
 	m.mu.Lock()
 	m.late = append(m.late, r)
 	m.mu.Unlock()

@@ -11,7 +11,6 @@ import (
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/firing"
-	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/core/internal/ownership"
 	"github.com/elasticron/elasticron/core/internal/places"
@@ -38,42 +37,47 @@ type Host interface {
 	ShutDown(id string)
 	// Waits says what the job waits for, "" for nothing.
 	Waits(what string)
+	// Call runs the job's function.
+	Call(ctx context.Context, s *settings.Settings, r *firing.Run, own *ownership.Ownership) error
+	// FireEnded is told that everything of a fire has ended of which a function was called here.
+	FireEnded(f *firing.Fire)
+	// Hear calls the listener to a round. It returns when that has, or, unanswered, when it is not waited
+	// for any longer.
+	Hear(ctx context.Context, r Round) (unanswered bool, err error)
 	// Changed is told that a state has changed which somebody may wait for.
 	Changed()
 }
 
-// Config is what a member works with.
-type Config struct {
-	Host    Host
-	Session *session.Session
-	Clock   *timer.Clock
-	Now     func() time.Time
-	Events  *dispatch.Dispatcher
-	Job     layout.Job
-	// Local is the configuration that the program gave, as it is stored.
-	Local layout.Config
-	// Overwrite: Local replaces the one in the registry.
-	Overwrite bool
-	// Class is the Java class of the job, "" for none.
-	Class string
-	// Beside: it joins although an instance of ElasticJob is registered, or leads.
-	Beside bool
+// A Process is what all members of one have in common.
+type Process struct {
+	Clock  *timer.Clock
+	Now    func() time.Time
+	Events *dispatch.Dispatcher
 	// Strategies are the program's own.
 	Strategies map[string]strategy.Strategy
 	// IP and Name are the stable part of the instance's id.
 	IP, Name string
 	// HostName is for people.
 	HostName string
-	Places   *places.Places
-	// Call runs the job's function.
-	Call func(ctx context.Context, s *settings.Settings, r *firing.Run, own *ownership.Ownership) error
-	// FireEnded is told that everything of a fire has ended of which a function was called here.
-	FireEnded func(*firing.Fire)
-	// Listens says which listeners to rounds the program has, and Hear calls them. It returns
-	// when they have, or when they are not waited for any longer.
+}
+
+// Config is what a member works with.
+type Config struct {
+	*Process
+	Host    Host
+	Session *session.Session
+	Job     layout.Job
+	// Local is the configuration that the program gave, as it is stored. It never changes.
+	Local *layout.Config
+	// Overwrite: Local replaces the one in the registry.
+	Overwrite bool
+	// Class is the Java class of the job, "" for none.
+	Class string
+	// Beside: it joins although an instance of ElasticJob is registered, or leads.
+	Beside bool
+	Places *places.Places
+	// Listens says which listeners to rounds the program has.
 	Listens layout.Listens
-	// unanswered: it gave up before they returned.
-	Hear func(ctx context.Context, r Round) (unanswered bool, err error)
 }
 
 // A Member is a job in one session.
@@ -89,17 +93,15 @@ type Member struct {
 
 	partly bool // some of the job's nodes may be missing, so that each is looked at; the task's
 
-	putting sync.Mutex     // held while what the items go by is put in force
-	put     items.Settings // what was put in force last; guarded by putting
-
+	putting sync.Mutex // held while what the items go by is put in force
 	looking sync.Mutex // held while the leader is told whether it may lead
 
 	mu       sync.Mutex
 	set      *settings.Settings // of the configuration in force; never changed
 	stored   registry.Node      // of the configuration in force, without its value
 	seen     registry.Node      // the configuration as the watch showed it last; its value until it is in force
-	inForce  layout.Schedule
-	rule     timing // what inForce means
+	rule     timing             // the schedule in force
+	floor    time.Time          // of it, as it stands in the registry
 	unsynced int
 	stage    stage
 	broken   error // this registration is over; the next one follows
@@ -316,11 +318,11 @@ func (m *Member) Unblock(item int) {
 	if f != nil {
 		f.Unblock(item)
 	}
-	m.changed()
+	m.Changed()
 }
 
-// changed tells that a state has changed which somebody may wait for.
-func (m *Member) changed() {
+// Changed implements firing.Host and leading.Host.
+func (m *Member) Changed() {
 	m.mu.Lock()
 	leaving := m.shutDown
 	m.mu.Unlock()

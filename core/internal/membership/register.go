@@ -327,12 +327,12 @@ func (m *Member) open(ctx context.Context) error {
 	case errors.Is(found[0].Err, ledger.ErrTorn):
 		return found[0].Err
 	case led == nil:
-		m.gone(fmt.Errorf("core: the new ledger is not there: %w", errors.Join(found[0].Err, registry.ErrNotFound)))
+		m.Gone(fmt.Errorf("core: the new ledger is not there: %w", errors.Join(found[0].Err, registry.ErrNotFound)))
 		return nil
 	case f != nil:
 		f.Resume(id, place, node, led)
 	default:
-		f = firing.New(m.firingConfig(), id, place, node, led)
+		f = firing.New(m.firingConfig(), m.firingStart(place, node, led))
 	}
 	m.mu.Lock()
 	m.firing, m.former = f, &former{id: id, created: node.Created}
@@ -362,23 +362,31 @@ func (m *Member) open(ctx context.Context) error {
 }
 
 func (m *Member) firingConfig() firing.Config {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	return firing.Config{
-		Job: m.cfg.Job, Session: m.cfg.Session, Context: m.ctx, Life: m.cfg.Session.Context,
+		Host: m, Job: m.cfg.Job, Session: m.cfg.Session, Context: m.ctx, Life: m.cfg.Session.Context,
 		Records: m.cfg.Session.Records, Clock: m.cfg.Clock, Now: m.cfg.Now, Places: m.cfg.Places, Events: m.cfg.Events,
-		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Gone: m.gone, Changed: m.changed,
-		Unknown: m.runs.Poke,
-		Late:    m.onLate, Ended: m.cfg.FireEnded,
-		Settings: m.itemSettings(), Up: m.up,
-		Call: func(ctx context.Context, r *firing.Run) error {
-			m.mu.Lock()
-			set := m.set
-			m.mu.Unlock()
-			return m.cfg.Call(ctx, set, r, m.ownership(r))
-		},
 	}
 }
+
+func (m *Member) firingStart(p execution.Place, node registry.Node, led *ledger.Ledger) firing.Start {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return firing.Start{Place: p, Node: node, Ledger: led, Settings: m.itemSettings(), Up: m.up}
+}
+
+// Call implements firing.Host.
+func (m *Member) Call(ctx context.Context, r *firing.Run) error {
+	m.mu.Lock()
+	set := m.set
+	m.mu.Unlock()
+	return m.cfg.Host.Call(ctx, set, r, m.ownership(r))
+}
+
+// FireEnded implements firing.Host.
+func (m *Member) FireEnded(f *firing.Fire) { m.cfg.Host.FireEnded(f) }
+
+// Unknown implements firing.Host.
+func (m *Member) Unknown() { m.runs.Poke() }
 
 // ownership is the hold of a run on its item, over all registrations of the session.
 func (m *Member) ownership(r *firing.Run) *ownership.Ownership {
@@ -403,14 +411,18 @@ func (m *Member) newLeader(id string) *leading.Leader {
 	ctx, cancel := context.WithCancel(m.cfg.Session.Context)
 	m.leading = cancel
 	return leading.New(leading.Config{
-		Session: m.cfg.Session, Context: ctx, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id,
-		Now: m.cfg.Now, Facts: m.facts, Emit: func(e event.Event) { dispatch.Emit(m.cfg.Events, e) },
-		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Waits: m.cfg.Host.Waits, Changed: m.changed,
+		Host: m, Session: m.cfg.Session, Context: ctx, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id, Now: m.cfg.Now,
 	})
 }
 
-// gone says that this registration has ended: somebody deleted a node of it.
-func (m *Member) gone(err error) {
+// Emit implements leading.Host.
+func (m *Member) Emit(e event.Event) { dispatch.Emit(m.cfg.Events, e) }
+
+// Waits implements leading.Host.
+func (m *Member) Waits(what string) { m.cfg.Host.Waits(what) }
+
+// Gone implements firing.Host, and is called where a watch shows that somebody deleted a node of the registration.
+func (m *Member) Gone(err error) {
 	if m.cfg.Session.Context.Err() != nil || m.cfg.Session.Err() != nil {
 		return // the whole session has
 	}
@@ -466,7 +478,7 @@ func (m *Member) leave(ctx context.Context) error {
 		m.sure, m.shutDown = nodes[0].Exists(), nodes[0].Exists()
 		m.mu.Unlock()
 		if !nodes[0].Exists() {
-			m.gone(errLifeGone)
+			m.Gone(errLifeGone)
 			return nil
 		}
 	}
@@ -502,7 +514,7 @@ func (m *Member) leave(ctx context.Context) error {
 		Shows: func(n registry.Node) bool { return !n.Exists() },
 	}.Run(ctx, m.hindered)
 	if failed, refused := errors.AsType[*registry.CommitError](err); refused && errors.Is(failed, registry.ErrNotFound) {
-		m.gone(failed) // registers once more, and leaves then
+		m.Gone(failed) // registers once more, and leaves then
 		return nil
 	}
 	if err != nil {

@@ -124,7 +124,7 @@ func (m *Member) hear(p layout.Phase) {
 	}
 	failpoint.Hit(failpoint.BeforeHear)
 	begun := time.Now()
-	unanswered, err := m.cfg.Hear(m.ctx, r)
+	unanswered, err := m.cfg.Host.Hear(m.ctx, r)
 	dispatch.Emit(m.cfg.Events, event.RoundHeard{
 		Job: m.name(), Phase: phaseOf(p), Due: c.Due, Merged: r.Merged, Attempt: c.Attempt, Took: time.Since(begun), Err: err,
 	})
@@ -133,7 +133,7 @@ func (m *Member) hear(p layout.Phase) {
 	m.mu.Lock()
 	x.busy = false
 	m.mu.Unlock()
-	m.changed()
+	m.Changed()
 }
 
 func phaseOf(p layout.Phase) event.RoundPhase {

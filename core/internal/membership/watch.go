@@ -108,10 +108,7 @@ func (m *Member) putInForce() {
 	f.Listen(listened)
 	f.SetClaim(claim)
 	f.SetBefore(before)
-	if set != m.put {
-		m.put = set
-		f.Configure(set)
-	}
+	f.Configure(set)
 }
 
 // begins reports whether anything may begin here, by operators' wishes.
@@ -167,7 +164,7 @@ func (m *Member) onLife(n registry.Node) func() {
 		was, had := m.lives[id]
 		delete(m.lives, id)
 		if had && m.stage >= stageRegistered && id == m.id.String() {
-			return func() { m.gone(errLifeGone) }
+			return func() { m.Gone(errLifeGone) }
 		}
 		if had && was.Listens != (layout.Listens{}) {
 			return m.switched
@@ -183,7 +180,7 @@ func (m *Member) onLife(n registry.Node) func() {
 	}
 	m.lives[id] = &life
 	if own := m.cfg.Listens; id == m.id.String() && m.stage >= stageRegistered && (err != nil || life.Listens != own) && own != (layout.Listens{}) {
-		return func() { m.gone(errLifeForged) } // nobody would call it any more
+		return func() { m.Gone(errLifeForged) } // nobody would call it any more
 	}
 	if life.Listens != (layout.Listens{}) {
 		return m.switched
@@ -231,10 +228,10 @@ func (m *Member) onInForce(n registry.Node) func() {
 		var t timing
 		if t, err = timingOf(s); err == nil {
 			t.floor = m.rule.floor
-			if !s.Floor.Equal(m.inForce.Floor) {
+			if !s.Floor.Equal(m.floor) {
 				t.floor = earlier(s.Floor, m.cfg.Now()) // another clock may be far ahead
 			}
-			m.inForce, m.rule = s, t
+			m.floor, m.rule = s.Floor, t
 			return m.refire
 		}
 	}
@@ -370,7 +367,7 @@ func (m *Member) tellLeader(look func(*leading.Leader)) {
 		look(l)
 	}
 	m.looking.Unlock()
-	m.changed()
+	m.Changed()
 }
 
 // onNotice has the ledger read that the leader has written.
@@ -382,7 +379,7 @@ func (m *Member) onNotice(e registry.Event) {
 	f := m.firing
 	m.mu.Unlock()
 	if !e.Node.Exists() {
-		m.gone(errNoticeGone)
+		m.Gone(errNoticeGone)
 	} else if f != nil {
 		f.Refresh(layout.UnmarshalNotice(e.Node.Value).Still)
 	}
@@ -467,8 +464,8 @@ func (m *Member) adoptConfig() {
 	}
 }
 
-// facts are what the leader needs to know.
-func (m *Member) facts() leading.Facts {
+// Facts implements leading.Host.
+func (m *Member) Facts() leading.Facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	lives := slices.Sorted(maps.Keys(m.lives))

@@ -40,6 +40,7 @@ var Rules = []Rule{
 	{Packages: "core/internal/timer", Never: services()},
 	{Packages: "core/internal/workqueue", Never: services()},
 	{Packages: "core/internal/lazymap", Never: services()},
+	{Packages: "core/internal/sortedmap", Never: services()},
 	{Packages: "core/internal/places", May: []string{"core/internal/lazymap"}, Never: services()},
 	{Packages: "core/internal/barrier", May: []string{"core/internal/lazymap", "internal/failpoint", "internal/layout"}, Never: services()},
 	{Packages: "core/internal/misfire", Never: services()},
@@ -57,7 +58,7 @@ var Rules = []Rule{
 		"core/internal/barrier", "core/internal/items", "core/internal/lazymap", "core/internal/workqueue", "core/internal/places"), Never: services()},
 	{Packages: "core/internal/membership", May: room("strategy", "internal/field", "core/event", "core/internal/dispatch", "core/internal/timer", "core/internal/execution",
 		"internal/failpoint", "core/internal/barrier", "core/internal/firing", "core/internal/items", "core/internal/workqueue", "core/internal/leading",
-		"core/internal/lazymap", "core/internal/misfire", "core/internal/ownership", "core/internal/places", "core/internal/session", "core/internal/settings", "core/internal/settle"), Never: services()},
+		"core/internal/lazymap", "core/internal/sortedmap", "core/internal/misfire", "core/internal/ownership", "core/internal/places", "core/internal/session", "core/internal/settings", "core/internal/settle"), Never: services()},
 	{Packages: "core/simulation"}, // all of it is tests
 	{Packages: "core", May: room("strategy", "internal/failpoint", "internal/field", "core/event", "core/internal/..."), Never: append(services(), "errorhandler/...", "job/...", "github.com/wneessen/...")},
 	{Packages: "core/offset", May: []string{"registry", "core", "core/internal/ownership", "core/internal/settle", "internal/layout"}, Never: services()},

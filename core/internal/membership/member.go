@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/core/internal/session"
 	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/core/internal/sortedmap"
 	"github.com/elasticron/elasticron/core/internal/timer"
 	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/field"
@@ -82,14 +82,12 @@ type Config struct {
 
 // A Member is a job in one session.
 type Member struct {
-	cfg  Config
-	ctx  context.Context // of the job's runs
-	stop context.CancelCauseFunc
-	task *workqueue.Task
-	runs *workqueue.Task // reads which runs are open
-	// tellLate tells of rounds that were late.
-	tellLate *workqueue.Task
-	check    *timer.Timer // the next reconciliation
+	cfg   Config
+	ctx   context.Context // of the job's runs
+	stop  context.CancelCauseFunc
+	task  *workqueue.Task
+	runs  *workqueue.Task // reads which runs are open
+	check *timer.Timer    // the next reconciliation
 
 	partly bool // some of the job's nodes may be missing, so that each is looked at; the task's
 
@@ -112,22 +110,20 @@ type Member struct {
 
 	id        layout.InstanceID
 	up        time.Time
-	servers   map[string]string
+	servers   sortedmap.Map[string, string]
 	triggered map[string]registry.Node // instances that ElasticJob 2's word asks to run
 	asks      map[string]bool          // nodes of requests, runs and kills
 	kills     map[string]layout.Kill   // by their nodes' names
 	halted    map[string]bool          // stable names that an operator has paused
-	instances map[string]bool
-	lives     map[string]*layout.Life
+	instances sortedmap.Map[string, struct{}]
+	lives     sortedmap.Map[string, layout.Life]
 	java      java
-	clock     comparison
+	clock     *comparison // nil as long as the configuration has never bounded how far it may be off
 	firing    *firing.Firing
 	leader    *leading.Leader
 	leading   context.CancelFunc
-	claim     layout.Claim
-	claimed   registry.Node // of claim
-	hearing   [layout.Phases]hearing
-	late      []firing.LateRound // to be told
+	rounds    *hearings   // nil until the first round is claimed
+	late      *lateRounds // nil until there is the first one
 	former    *former
 }
 
@@ -154,19 +150,12 @@ const (
 // New returns a member that does nothing before Join.
 func New(c Config) *Member {
 	m := &Member{
-		cfg: c, set: &settings.Settings{}, servers: map[string]string{},
-		instances: map[string]bool{}, lives: map[string]*layout.Life{},
-		java: java{joins: c.Beside},
+		cfg: c, set: &settings.Settings{}, java: java{joins: c.Beside},
 	}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
 	m.runs = c.Session.Control.Task(m.readRuns)
-	m.tellLate = c.Session.Calls.Task(func() { m.tellLateRounds(m.cfg.Session.Context) })
 	m.check = c.Clock.Timer(m.reconcile)
-	m.clock.task = c.Session.Control.Task(m.compare)
-	for p := range layout.Phases {
-		m.hearing[p].task = c.Session.Calls.Task(func() { m.hear(p) })
-	}
 	return m
 }
 
@@ -372,9 +361,7 @@ func (m *Member) State() State {
 	if m.id.Life != "" && m.stage >= stageRegistered {
 		s.ID = m.id.String()
 	}
-	for id := range m.instances {
-		s.Instances = append(s.Instances, id)
-	}
+	s.Instances = m.instances.Keys()
 	switch {
 	case m.stage < stageRegistered:
 	case m.set.Stored.Disabled:
@@ -390,7 +377,6 @@ func (m *Member) State() State {
 	}
 	f, l := m.firing, m.leader
 	m.mu.Unlock()
-	slices.Sort(s.Instances)
 	if f != nil {
 		s.State = f.State()
 	}

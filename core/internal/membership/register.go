@@ -168,7 +168,7 @@ func (m *Member) life() []byte {
 	now := m.cfg.Now()
 	if m.up.IsZero() {
 		m.up = now
-		for _, l := range m.lives {
+		for _, l := range m.lives.All() {
 			if !l.Up.IsZero() && l.Up.Before(m.up) {
 				m.up = l.Up
 			}
@@ -182,7 +182,7 @@ func (m *Member) life() []byte {
 func (m *Member) serverOps() []registry.Op {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	status, known := m.servers[m.cfg.IP]
+	status, known := m.servers.Get(m.cfg.IP)
 	path, disabled := m.cfg.Job.Server(m.cfg.IP), layout.ServerStatus(false)
 	switch {
 	case !known:
@@ -340,6 +340,7 @@ func (m *Member) open(ctx context.Context) error {
 	asked := len(m.asks) > 0 || led.Asked() > 0
 	paused, every := m.paused, m.set.Reconcile
 	m.leader = m.newLeader(id)
+	h := m.rounds
 	m.mu.Unlock()
 	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.onNotice)
 	if paused { // Stop came meanwhile, or somebody shut the instance down
@@ -355,9 +356,7 @@ func (m *Member) open(ctx context.Context) error {
 	m.arm(every)
 	m.cfg.Host.Running(id)
 	m.look()
-	for p := range layout.Phases {
-		m.hearing[p].task.Poke()
-	}
+	h.poke()
 	return nil
 }
 
@@ -495,7 +494,7 @@ func (m *Member) leave(ctx context.Context) error {
 	}
 	paths := []string{m.cfg.Job.Rounds(id)}
 	m.mu.Lock()
-	if m.clock.node != "" {
+	if m.clock != nil && m.clock.node != "" {
 		paths = append(paths, m.clock.node)
 	}
 	m.mu.Unlock()

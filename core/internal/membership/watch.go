@@ -69,12 +69,13 @@ func (m *Member) noting(note func(registry.Node) func()) func(registry.Event) {
 
 func (m *Member) onServer(n registry.Node) func() {
 	ip := path.Base(n.Path)
-	if !n.Exists() {
-		delete(m.servers, ip)
+	status := string(n.Value)
+	if n.Exists() {
+		m.servers.Set(ip, status)
 	} else {
-		m.servers[ip] = string(n.Value)
+		m.servers.Delete(ip)
 	}
-	if _, err := layout.ServerEnabled(m.servers[ip]); err != nil {
+	if _, err := layout.ServerEnabled(status); err != nil {
 		m.warn("server "+ip+" is taken as disabled", err)
 	}
 	return m.switched
@@ -94,7 +95,7 @@ func (m *Member) putInForce() {
 	m.mu.Lock()
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
 	after, beside, foreign := m.set.ShowAfter, m.besideJava(), m.java.led != ""
-	listened, before, claim := m.listened(), m.before(), m.claim.Started
+	listened, before, claim := m.listened(), m.before(), m.started()
 	kills, still := slices.Collect(maps.Values(m.kills)), m.still()
 	m.mu.Unlock()
 	if f == nil || left {
@@ -119,26 +120,26 @@ func (m *Member) able() bool { return m.enabled(m.cfg.IP) && !m.halted[m.cfg.Nam
 
 // enabled reports whether instances of the server may own items.
 func (m *Member) enabled(ip string) bool {
-	status, known := m.servers[ip]
+	status, known := m.servers.Get(ip)
 	on, err := layout.ServerEnabled(status)
 	return known && err == nil && on
 }
 
 func (m *Member) onInstance(n registry.Node) func() {
 	id := path.Base(n.Path)
-	had, pulled := m.instances[id], false
+	had, pulled := m.instances.Has(id), false
 	delete(m.triggered, id)
 	if layout.IsJava(id) {
 		m.onJava(id, n.Ephemeral)
 	}
 	if n.Exists() {
-		m.instances[id] = true
+		m.instances.Set(id, struct{}{})
 		if layout.Triggered(n.Value) {
 			lazymap.Set(&m.triggered, id, n)
 			pulled = true
 		}
 	} else {
-		delete(m.instances, id)
+		m.instances.Delete(id)
 		// Ours is gone, seen before or not: if the life stands, somebody shut this instance down.
 		if m.id.Life != "" && id == m.id.String() {
 			m.shutDown = true
@@ -161,8 +162,8 @@ func (m *Member) onInstance(n registry.Node) func() {
 func (m *Member) onLife(n registry.Node) func() {
 	id := path.Base(n.Path)
 	if !n.Exists() {
-		was, had := m.lives[id]
-		delete(m.lives, id)
+		was, had := m.lives.Get(id)
+		m.lives.Delete(id)
 		if had && m.stage >= stageRegistered && id == m.id.String() {
 			return func() { m.Gone(errLifeGone) }
 		}
@@ -174,11 +175,12 @@ func (m *Member) onLife(n registry.Node) func() {
 	life, err := layout.UnmarshalLife(n.Value)
 	if err != nil {
 		m.warn("foreign value in "+n.Path, err)
-		if was, had := m.lives[id]; had {
+		if was, had := m.lives.Get(id); had {
 			life.Listens = was.Listens // as far as it is known
 		}
 	}
-	m.lives[id] = &life
+	life.Zone, life.Host = "", "" // they are for people
+	m.lives.Set(id, life)
 	if own := m.cfg.Listens; id == m.id.String() && m.stage >= stageRegistered && (err != nil || life.Listens != own) && own != (layout.Listens{}) {
 		return func() { m.Gone(errLifeForged) } // nobody would call it any more
 	}
@@ -342,10 +344,13 @@ func (m *Member) onLeader(e registry.Event) {
 	l.OnLeader(e.Node)
 	m.look()
 	m.mu.Lock()
-	compares := m.maxTimeDiff() > 0
+	var c *comparison
+	if m.maxTimeDiff() > 0 {
+		c = m.comparing()
+	}
 	m.mu.Unlock()
-	if compares {
-		m.clock.task.Poke() // with whoever leads now
+	if c != nil {
+		c.task.Poke() // with whoever leads now
 	}
 }
 
@@ -358,8 +363,8 @@ func (m *Member) tellLeader(look func(*leading.Leader)) {
 	m.looking.Lock()
 	m.mu.Lock()
 	l := m.leader
-	able := l != nil && m.able() && m.instances[m.id.String()] && !m.paused && m.stage == stageFiring
-	off := m.clock.off != "" && m.maxTimeDiff() > 0
+	able := l != nil && m.able() && m.instances.Has(m.id.String()) && !m.paused && m.stage == stageFiring
+	off := m.maxTimeDiff() > 0 && m.comparing().off != ""
 	m.mu.Unlock()
 	if l != nil {
 		l.StandBack(off)
@@ -454,7 +459,10 @@ func (m *Member) adoptConfig() {
 	m.tellSettings(set)
 	m.putInForce()
 	if was.Stored.MaxTimeDiffSeconds != set.Stored.MaxTimeDiffSeconds {
-		m.clock.task.Poke()
+		m.mu.Lock()
+		c := m.comparing()
+		m.mu.Unlock()
+		c.task.Poke()
 	}
 	if f != nil {
 		m.arm(set.Reconcile)
@@ -468,10 +476,9 @@ func (m *Member) adoptConfig() {
 func (m *Member) Facts() leading.Facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	lives := slices.Sorted(maps.Keys(m.lives))
 	eligible := map[string]bool{}
-	instances := make([]string, 0, len(m.instances))
-	for id := range m.instances {
+	var instances []string
+	for id := range m.instances.All() {
 		if layout.IsJava(id) {
 			continue // it has no ledger, and waits for none
 		}
@@ -480,11 +487,10 @@ func (m *Member) Facts() leading.Facts {
 			eligible[id] = m.enabled(parsed.IP) && !m.halted[parsed.Stable()]
 		}
 	}
-	slices.Sort(instances)
 	set := m.itemSettings()
 	s := m.set
 	f := leading.Facts{
-		Total: s.Stored.ShardingTotalCount, Configured: m.stored.Modified, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Static: s.Stored.StaticSharding, Up: m.up, Lives: lives, Instances: instances,
+		Total: s.Stored.ShardingTotalCount, Configured: m.stored.Modified, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Static: s.Stored.StaticSharding, Up: m.up, Lives: m.lives.Keys(), Instances: instances,
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},
@@ -495,7 +501,7 @@ func (m *Member) Facts() leading.Facts {
 	}
 	if m.listened() {
 		f.Listens = map[string]layout.Listens{}
-		for id, l := range m.lives {
+		for id, l := range m.lives.All() {
 			if l.Listens != (layout.Listens{}) {
 				f.Listens[id] = l.Listens
 			}
@@ -537,7 +543,7 @@ func (m *Member) believe() {
 	m.mu.Lock()
 	f, own, paused := m.firing, m.id.String(), m.paused || m.still()
 	behind := ""
-	for id, l := range m.lives {
+	for id, l := range m.lives.All() {
 		if id != own && l.At.After(limit) {
 			behind = id
 		}

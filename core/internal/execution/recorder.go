@@ -154,8 +154,8 @@ type Recorder struct {
 	busy  sync.Mutex // held while the task works
 
 	mu      sync.Mutex
-	ctx     context.Context // of the present registration
-	cancel  context.CancelFunc
+	between bool               // registrations: one is suspended, and the next has not come
+	cancel  context.CancelFunc // of what the task does now; nil while it rests
 	place   Place
 	led     *ledger.Ledger
 	version registry.Version
@@ -196,7 +196,7 @@ func NewRecorder(c Config, o Owner, p Place, node registry.Node, led *ledger.Led
 
 func (r *Recorder) begin(p Place, node registry.Node, led *ledger.Ledger) {
 	r.place, r.led, r.version, r.created = p, led, node.Version, node.Created
-	r.ctx, r.cancel = context.WithCancel(r.cfg.Context)
+	r.between = false
 	r.rounds, r.told = false, ledger.Rounds{}
 	r.gone, r.still = nil, time.Time{} // stale stays: somebody may have seen a write to the new ledger already
 }
@@ -258,7 +258,10 @@ func (r *Recorder) Listen(listen bool) {
 // under way when it returns. What is queued stays; Resume goes on with it.
 func (r *Recorder) Suspend() {
 	r.mu.Lock()
-	r.cancel()
+	r.between = true
+	if r.cancel != nil {
+		r.cancel()
+	}
 	r.mu.Unlock()
 	r.busy.Lock()
 	defer r.busy.Unlock()
@@ -301,9 +304,11 @@ func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
 func (r *Recorder) work() {
 	r.busy.Lock()
 	defer r.busy.Unlock()
+	ctx := r.enter()
+	defer r.rest()
 	for {
 		r.mu.Lock()
-		ctx, over := r.ctx, r.gone != nil
+		over := r.between || r.gone != nil
 		r.mu.Unlock()
 		if over || ctx.Err() != nil || r.cfg.Session.Err() != nil {
 			return // every call fails at once: Resume goes on, or nobody
@@ -322,6 +327,23 @@ func (r *Recorder) work() {
 			return
 		}
 	}
+}
+
+// enter returns a context that ends with the present registration. There is none while the task rests: with what
+// requests leave behind in it, it takes more than most recorders do.
+func (r *Recorder) enter() context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, cancel := context.WithCancel(r.cfg.Context)
+	r.cancel = cancel
+	return ctx
+}
+
+func (r *Recorder) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cancel()
+	r.cancel = nil
 }
 
 // wake pokes the task after a pause. The caller holds mu.
@@ -349,7 +371,7 @@ func (r *Recorder) wake(after time.Duration, overdue bool) {
 // end marks the registration as over.
 func (r *Recorder) end(err error) {
 	r.mu.Lock()
-	first := r.gone == nil && r.ctx.Err() == nil
+	first := r.gone == nil && !r.between && r.cfg.Context.Err() == nil
 	if first {
 		r.gone = err
 	}

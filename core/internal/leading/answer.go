@@ -541,7 +541,7 @@ func (l *Leader) ring(after time.Duration) {
 		l.bell.Stop()
 		l.bell = nil
 	}
-	if after > 0 && l.cfg.Context.Err() == nil {
+	if after > 0 && !l.over && l.cfg.Context.Err() == nil {
 		l.bell = time.AfterFunc(after, l.Look)
 	}
 }

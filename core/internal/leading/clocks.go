@@ -74,7 +74,8 @@ func (l *Leader) onClock(e registry.Event) {
 // tellTime answers them. The clock is read when the question has been seen, and a question that
 // has changed since is refused: so the answer is of a moment after it was asked.
 func (l *Leader) tellTime() {
-	ctx := l.cfg.Context
+	ctx := l.enter()
+	defer l.leave()
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		leads := l.node.Owned && string(l.node.Value) == l.cfg.ID

@@ -60,7 +60,7 @@ type Facts struct {
 type Config struct {
 	Host    Host
 	Session Session
-	// Context ends with this registration.
+	// Context ends with the session.
 	Context context.Context
 	// Pool runs the leader's tasks.
 	Pool *workqueue.Pool
@@ -98,9 +98,13 @@ type Leader struct {
 	tidy *workqueue.Task
 
 	mu       sync.Mutex
-	node     registry.Node // leader/election/instance, as seen last
-	follows  bool          // the term is watched
-	led      bool          // this registration has held the term
+	over     bool               // Close was called
+	busy     int                // tasks at work
+	ctx      context.Context    // of theirs; nil while none is
+	cancel   context.CancelFunc // of ctx
+	node     registry.Node      // leader/election/instance, as seen last
+	follows  bool               // the term is watched
+	led      bool               // this registration has held the term
 	able     bool
 	look     bool
 	viewing  bool // lead is under way
@@ -273,9 +277,36 @@ func (l *Leader) Settled() bool {
 	return !l.led && !l.node.Owned
 }
 
-// Close stops watching. The tasks end with the context.
+// enter returns a context for a task, which ends with Close, or when all tasks have left. There is none while
+// no task is at work: with what requests leave behind in it, it takes more than most leaders do.
+func (l *Leader) enter() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy++; l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancel(l.cfg.Context)
+	}
+	if l.over {
+		l.cancel()
+	}
+	return l.ctx
+}
+
+func (l *Leader) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy--; l.busy == 0 {
+		l.cancel()
+		l.ctx, l.cancel = nil, nil
+	}
+}
+
+// Close ends what the tasks do, and stops watching.
 func (l *Leader) Close() {
 	l.mu.Lock()
+	l.over = true
+	if l.cancel != nil {
+		l.cancel()
+	}
 	targets := map[target]bool{}
 	maps.Copy(targets, l.watched)
 	l.watched = nil
@@ -305,7 +336,8 @@ func (l *Leader) Close() {
 
 // step does what the state asks for. It runs on the work task.
 func (l *Leader) step() {
-	ctx := l.cfg.Context
+	ctx := l.enter()
+	defer l.leave()
 	if ctx.Err() != nil {
 		return
 	}

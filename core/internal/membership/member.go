@@ -121,7 +121,6 @@ type Member struct {
 	clock     *comparison // nil as long as the configuration has never bounded how far it may be off
 	firing    *firing.Firing
 	leader    *leading.Leader
-	leading   context.CancelFunc
 	rounds    *hearings   // nil until the first round is claimed
 	late      *lateRounds // nil until there is the first one
 	former    *former

@@ -407,10 +407,8 @@ func (m *Member) registration() string {
 
 // newLeader makes the leading part of a registration. The caller holds mu.
 func (m *Member) newLeader(id string) *leading.Leader {
-	ctx, cancel := context.WithCancel(m.cfg.Session.Context)
-	m.leading = cancel
 	return leading.New(leading.Config{
-		Host: m, Session: m.cfg.Session, Context: ctx, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id, Now: m.cfg.Now,
+		Host: m, Session: m.cfg.Session, Context: m.cfg.Session.Context, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id, Now: m.cfg.Now,
 	})
 }
 
@@ -438,15 +436,12 @@ func (m *Member) breakOff(cause error) {
 	m.mu.Lock()
 	f, l, id, old := m.firing, m.leader, m.id.String(), m.former
 	m.leader = nil
-	if m.leading != nil {
-		m.leading()
-	}
 	m.mu.Unlock()
-	m.cfg.Session.Unfollow(m.cfg.Job.Notice(id), registry.Self)
-	m.cfg.Session.Unfollow(m.cfg.Job.Leader(), registry.Self)
 	if l != nil {
 		l.Close()
 	}
+	m.cfg.Session.Unfollow(m.cfg.Job.Notice(id), registry.Self)
+	m.cfg.Session.Unfollow(m.cfg.Job.Leader(), registry.Self)
 	next := &former{id: id, ledger: ledger.New(0, 0), cause: cause}
 	if old != nil && old.id == id {
 		next.created = old.created

@@ -23,7 +23,7 @@ const (
 
 // clocks are the questions of instances that compare their clocks with the leader's.
 type clocks struct {
-	task    *workqueue.Task
+	task    *workqueue.Task // answers them; nil until they are watched
 	watched bool
 	asks    map[string]registry.Node // that have no answer yet, by path
 }
@@ -34,6 +34,9 @@ func (l *Leader) followClocks() {
 	l.mu.Lock()
 	watched := l.clocks.watched
 	l.clocks.watched = wanted
+	if wanted && l.clocks.task == nil {
+		l.clocks.task = l.cfg.Pool.Task(l.tellTime)
+	}
 	l.mu.Unlock()
 	switch {
 	case wanted && !watched:

@@ -125,7 +125,8 @@ type Leader struct {
 	paged    map[string]*ledger.Ledger // those with pages in the last view, by path
 	mend     bool                      // the items' instance nodes are to be compared with the ledgers
 	java     bool                      // an instance of ElasticJob led last, as far as was seen
-	rounds   rounds
+	rounds   *rounds                   // nil until somebody listens to them, or has
+	fresh    bool                      // its term has not looked at rounds yet
 	clocks   clocks
 	back     bool      // others are to be elected first
 	vacant   time.Time // since when it waits for them, zero while somebody leads
@@ -153,7 +154,6 @@ func New(c Config) *Leader {
 	l := &Leader{cfg: c}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
-	l.clocks.task = c.Pool.Task(l.tellTime)
 	return l
 }
 
@@ -218,7 +218,7 @@ func (l *Leader) OnLeader(n registry.Node) {
 	switch {
 	case self:
 		l.led, l.look, l.untidy, l.mend = true, true, true, true
-		l.rounds.fresh = l.rounds.fresh || follow
+		l.fresh = l.fresh || follow
 	case n.Exists():
 		l.java = n.Ephemeral && layout.IsJava(now)
 	}
@@ -321,13 +321,14 @@ func (l *Leader) Close() {
 		targets[target{l.cfg.Job.Term(), registry.Self}] = true
 		targets[target{l.cfg.Job.Trigger(), registry.Children}] = true
 	}
-	if l.rounds.watched {
+	if l.rounds != nil && l.rounds.watched {
+		l.rounds.watched = false
 		targets[target{l.cfg.Job.RoundsDir(), registry.Children}] = true
 	}
 	if l.clocks.watched {
 		targets[target{l.cfg.Job.Clocks(), registry.Children}] = true
 	}
-	l.follows, l.rounds.watched, l.clocks.watched = false, false, false
+	l.follows, l.clocks.watched = false, false
 	l.mu.Unlock()
 	for t := range targets {
 		l.cfg.Session.Unfollow(t.path, t.scope)
@@ -372,7 +373,7 @@ func (l *Leader) act(ctx context.Context) error {
 	l.mu.Lock()
 	node, led, able := l.node, l.led, l.able
 	ours := node.Owned && string(node.Value) == l.cfg.ID
-	work, asked, heard := l.look || len(l.flags) > 0, l.asked, l.rounds.heard
+	work, asked, heard := l.look || len(l.flags) > 0, l.asked, l.rounds != nil && l.rounds.heard
 	l.mu.Unlock()
 	switch {
 	case ours && !able, led && !ours:

@@ -22,7 +22,6 @@ type rounds struct {
 	watched bool
 	heard   bool                     // something was told since the last look
 	surely  bool                     // look at the ledgers, whatever was told
-	fresh   bool                     // of a term that has not looked yet
 	waits   bool                     // a look is to come, whatever happens
 	told    map[string]ledger.Rounds // by life
 	owners  map[string]ledger.Rounds // by life, as their ledgers said when they were read last
@@ -32,13 +31,21 @@ type rounds struct {
 	created registry.Revision
 }
 
+// listened returns what is known of rounds, since somebody listens to them. The caller holds mu.
+func (l *Leader) listened() *rounds {
+	if l.rounds == nil {
+		l.rounds = &rounds{}
+	}
+	return l.rounds
+}
+
 // maxBegun bounds how many rounds are remembered until they are claimed.
 const maxBegun = 1_000
 
 // OnClaim follows the claim's node.
 func (l *Leader) OnClaim(n registry.Node, c layout.Claim) {
 	l.mu.Lock()
-	r := &l.rounds
+	r := l.listened()
 	if n.Created > r.created || (n.Created == r.created && n.Version > r.version) {
 		r.claim, r.version, r.created, r.heard = c, n.Version, n.Created, true
 	}
@@ -54,7 +61,7 @@ func (l *Leader) onRounds(e registry.Event) {
 	id := path.Base(e.Node.Path)
 	is, err := ledger.DecodeRounds(e.Node.Value)
 	l.mu.Lock()
-	switch r := &l.rounds; {
+	switch r := l.rounds; {
 	case !e.Node.Exists():
 		delete(r.told, id)
 	case err != nil: // a wait goes on without it
@@ -146,7 +153,7 @@ func (l *Leader) followRounds(ctx context.Context, surely bool) error {
 		return nil
 	}
 	l.mu.Lock()
-	r := &l.rounds
+	r := l.listened()
 	watch := !r.watched
 	surely = surely || r.surely
 	r.watched, r.heard, r.surely = true, false, false
@@ -174,11 +181,14 @@ func (l *Leader) followRounds(ctx context.Context, surely bool) error {
 // deafen ends the watch of rounds.
 func (l *Leader) deafen() {
 	l.mu.Lock()
-	watched := l.rounds.watched
-	l.rounds.watched, l.rounds.heard, l.rounds.surely = false, false, false
-	if watched {
-		clear(l.rounds.told)
-		l.rounds.begun = nil
+	watched := false
+	if r := l.rounds; r != nil {
+		watched = r.watched
+		r.watched, r.heard, r.surely = false, false, false
+		if watched {
+			clear(r.told)
+			r.begun = nil
+		}
 	}
 	l.mu.Unlock()
 	if watched {
@@ -232,11 +242,11 @@ func (l *Leader) claim(ctx context.Context) error {
 	}
 	owners, known := s.Rounds()
 	l.mu.Lock()
-	r := &l.rounds
+	r := l.rounds
 	r.claim, r.version, r.created = was, s.claim.Version, s.claim.Created
 	r.owners = owners
-	if r.fresh && known {
-		r.fresh = false
+	if l.fresh && known {
+		l.fresh = false
 		r.recall(s)
 	}
 	r.see(s)

@@ -33,23 +33,23 @@ func (m *Member) watchAll() {
 		return
 	}
 	job, watch := m.cfg.Job, m.cfg.Session.Follow
-	watch(job.Servers(), registry.Children, m.noting(m.onServer))
-	watch(job.Instances(), registry.Children, m.noting(m.onInstance))
-	watch(job.Lives(), registry.Children, m.noting(m.onLife))
-	watch(job.InForce(), registry.Children, m.noting(m.onInForce))
-	watch(job.ShardingState(), registry.Children, m.noting(m.onFlag))
+	watch(job.Servers(), registry.Children, m.noting((*Member).onServer))
+	watch(job.Instances(), registry.Children, m.noting((*Member).onInstance))
+	watch(job.Lives(), registry.Children, m.noting((*Member).onLife))
+	watch(job.InForce(), registry.Children, m.noting((*Member).onInForce))
+	watch(job.ShardingState(), registry.Children, m.noting((*Member).onFlag))
 }
 
 // noting wraps the handler of a target that must be synced before the member registers.
 // note is called with mu held; what it returns is called without.
-func (m *Member) noting(note func(registry.Node) func()) func(registry.Event) {
+func (m *Member) noting(note func(*Member, registry.Node) func()) func(registry.Event) {
 	synced := false
 	return func(e registry.Event) {
 		var then func()
 		m.mu.Lock()
 		switch {
 		case !e.Synced:
-			then = note(e.Node)
+			then = note(m, e.Node)
 		case !synced:
 			synced = true
 			if m.unsynced--; m.unsynced == 0 {

@@ -125,16 +125,18 @@ type Config struct {
 	Spare func(timer.Poker)
 	// Now is the wall clock.
 	Now func() time.Time
-	// Nodes are those of the items.
+	// Nodes are those of the job.
 	Nodes Nodes
 	// Locks reports whether a running node with a value is a lock: that of a member for
 	// whom no ledger is.
 	Locks func(value []byte) bool
 }
 
-// Nodes are the paths of what is shown of an item.
+// Nodes are the paths of what is shown.
 type Nodes interface {
-	// Running is the path of its running node.
+	// Rounds is that of the node by which a registration tells how far its items are.
+	Rounds(id string) string
+	// Running is the path of an item's running node.
 	Running(item int) string
 	// Failover is that of the node which says that it runs again.
 	Failover(item int) string
@@ -143,8 +145,8 @@ type Nodes interface {
 }
 
 // A Place is where a registration stands in the registry: its id, which is the value of
-// running nodes, and the paths of its nodes.
-type Place struct{ ID, Life, Ledger, Rounds string }
+// running nodes, and the paths of the nodes that its commits name.
+type Place struct{ ID, Life, Ledger string }
 
 // A Recorder keeps one ledger.
 type Recorder struct {

@@ -113,7 +113,8 @@ type Firing struct {
 	id       string
 	machine  *items.Machine
 	stopping bool
-	watched  map[int]shown // by item: the nodes by which operators disable them
+	closed   bool         // the nodes by which operators disable items are not watched any more
+	seen     map[int]bool // item → disabled, while the watch of that is not synced
 	fires    map[int64]*Fire
 	runs     map[int]*run // what places have of each item
 	asked    map[int64]*asked
@@ -128,9 +129,6 @@ type Firing struct {
 	lastFire time.Time
 	lastErr  error
 }
-
-// A shown is what the watch of a node has shown so far, until it is synced.
-type shown struct{ any, disabled bool }
 
 // New starts firing what a ledger holds.
 func New(c Config, s Start) *Firing {
@@ -327,10 +325,13 @@ func (f *Firing) Close() {
 	f.machine.Stop()
 	f.askBack()
 	f.let(f.barrier.End(time.Now())) // places drop them
-	for n := range f.watched {
+	if f.closed {
+		return
+	}
+	f.closed = true
+	for _, n := range f.machine.Numbers() {
 		f.cfg.Session.Unfollow(f.cfg.Job.Disabled(n), registry.Self)
 	}
-	clear(f.watched)
 }
 
 // Quiet reports whether no item is in hand.
@@ -374,17 +375,14 @@ func (f *Firing) own(l *ledger.Ledger) {
 	if slices.Equal(before, after) && total == f.machine.Total() {
 		return
 	}
-	owned := make(map[int]bool, len(after))
 	for _, n := range after {
-		owned[n] = true
-		if _, watched := f.watched[n]; !watched {
-			lazymap.Set(&f.watched, n, shown{})
+		if _, had := slices.BinarySearch(before, n); !had && !f.closed {
 			f.cfg.Session.Follow(f.cfg.Job.Disabled(n), registry.Self, func(e registry.Event) { f.onDisabled(n, e) })
 		}
 	}
 	for _, n := range before {
-		if !owned[n] {
-			delete(f.watched, n)
+		if _, has := slices.BinarySearch(after, n); !has {
+			lazymap.Delete(&f.seen, n)
 			f.cfg.Session.Unfollow(f.cfg.Job.Disabled(n), registry.Self)
 		}
 	}
@@ -398,18 +396,18 @@ func (f *Firing) own(l *ledger.Ledger) {
 func (f *Firing) onDisabled(n int, e registry.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	so, watched := f.watched[n]
-	if !watched {
+	if f.closed || !f.machine.Holds(n) {
 		return
 	}
+	disabled, syncing := f.seen[n]
 	switch {
-	case e.Synced && !so.any && f.machine.IsKnown(n): // shown once more, as it changes
+	case e.Synced && !syncing && f.machine.IsKnown(n): // shown once more, as it changes
 		return
 	case e.Synced:
-		f.watched[n] = shown{}
-		f.perform(f.machine.Known(n, so.disabled, f.now()))
-	case so.any || !f.machine.IsKnown(n):
-		f.watched[n] = shown{any: true, disabled: e.Node.Exists()}
+		lazymap.Delete(&f.seen, n)
+		f.perform(f.machine.Known(n, disabled, f.now()))
+	case syncing || !f.machine.IsKnown(n):
+		lazymap.Set(&f.seen, n, e.Node.Exists())
 		return
 	default:
 		f.perform(f.machine.Known(n, e.Node.Exists(), f.now()))

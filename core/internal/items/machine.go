@@ -859,6 +859,9 @@ func (m *Machine) Delayed() bool { return m.set.Delayed }
 // Failover reports whether what dead instances ran runs again.
 func (m *Machine) Failover() bool { return m.set.Failover }
 
+// Holds reports whether the item is one of those here.
+func (m *Machine) Holds(n int) bool { return m.items[n] != nil }
+
 // IsKnown reports whether it was seen if an operator has disabled the item.
 func (m *Machine) IsKnown(n int) bool { return m.items[n] != nil && m.items[n].known }
 

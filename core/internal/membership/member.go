@@ -96,11 +96,12 @@ type Member struct {
 
 	mu       sync.Mutex
 	set      *settings.Settings // of the configuration in force; never changed
-	stored   registry.Node      // of the configuration in force, without its value
+	stored   stamp              // of the configuration in force
 	seen     registry.Node      // the configuration as the watch showed it last; its value until it is in force
 	rule     timing             // the schedule in force
 	floor    time.Time          // of it, as it stands in the registry
-	unsynced int
+	watches  bool               // what it decides by is watched
+	unsynced uint8              // of that, a bit for each that has not been shown as a whole
 	stage    stage
 	broken   error // this registration is over; the next one follows
 	shutDown bool  // somebody deleted the instance: leave for good
@@ -125,6 +126,14 @@ type Member struct {
 	late      *lateRounds // nil until there is the first one
 	former    *former
 }
+
+// A stamp says which state of a node something is, or that there is none.
+type stamp struct {
+	created, modified registry.Revision
+	version           registry.Version
+}
+
+func stampOf(n registry.Node) stamp { return stamp{n.Created, n.Modified, n.Version} }
 
 // A former registration of the same session, of which the next one is made.
 type former struct {
@@ -217,7 +226,7 @@ func (m *Member) hindered(err error) { m.warn("a request to the registry failed;
 func (m *Member) advance(ctx context.Context) error {
 	for {
 		m.mu.Lock()
-		at, broken, shutDown, ready := m.stage, m.broken, m.shutDown, m.unsynced <= 0
+		at, broken, shutDown, ready := m.stage, m.broken, m.shutDown, m.unsynced == 0
 		m.mu.Unlock()
 		var err error
 		switch {

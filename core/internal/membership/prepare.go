@@ -166,9 +166,8 @@ func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 		})
 	}
 	m.mu.Lock()
-	first := !m.stored.Exists()
-	m.set, m.stored = &set, node
-	m.stored.Value = nil // what it says is in set
+	first := m.stored.created == 0
+	m.set, m.stored = &set, stampOf(node)
 	m.mu.Unlock()
 	if first {
 		m.tellConfig(set, stored)

@@ -315,9 +315,7 @@ func (m *Member) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("core: open: %w", err)
 	}
-	place := execution.Place{
-		ID: id, Life: m.cfg.Job.Life(id), Ledger: m.cfg.Job.Ledger(id), Rounds: m.cfg.Job.Rounds(id),
-	}
+	place := execution.Place{ID: id, Life: m.cfg.Job.Life(id), Ledger: m.cfg.Job.Ledger(id)}
 	found, err := pages.Read(ctx, m.cfg.Session.Get, nil, nodes[0])
 	if err != nil {
 		return fmt.Errorf("core: open: %w", err)

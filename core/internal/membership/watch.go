@@ -20,43 +20,42 @@ import (
 	"github.com/elasticron/elasticron/strategy"
 )
 
+// targets is how many watchAll follows.
+const targets = 5
+
 // watchAll follows what the member decides by.
 func (m *Member) watchAll() {
 	m.mu.Lock()
 	m.stage = stageWatching
-	again := m.unsynced < 0 // prepared once more; the watches go on
+	again := m.watches // prepared once more; the watches go on
 	if !again {
-		m.unsynced = 5
+		m.watches, m.unsynced = true, 1<<targets-1
 	}
 	m.mu.Unlock()
 	if again {
 		return
 	}
 	job, watch := m.cfg.Job, m.cfg.Session.Follow
-	watch(job.Servers(), registry.Children, m.noting((*Member).onServer))
-	watch(job.Instances(), registry.Children, m.noting((*Member).onInstance))
-	watch(job.Lives(), registry.Children, m.noting((*Member).onLife))
-	watch(job.InForce(), registry.Children, m.noting((*Member).onInForce))
-	watch(job.ShardingState(), registry.Children, m.noting((*Member).onFlag))
+	watch(job.Servers(), registry.Children, m.noting(1<<0, (*Member).onServer))
+	watch(job.Instances(), registry.Children, m.noting(1<<1, (*Member).onInstance))
+	watch(job.Lives(), registry.Children, m.noting(1<<2, (*Member).onLife))
+	watch(job.InForce(), registry.Children, m.noting(1<<3, (*Member).onInForce))
+	watch(job.ShardingState(), registry.Children, m.noting(1<<4, (*Member).onFlag))
 }
 
-// noting wraps the handler of a target that must be synced before the member registers.
+// noting wraps the handler of a target that must be synced before the member registers, with its bit in unsynced.
 // note is called with mu held; what it returns is called without.
-func (m *Member) noting(note func(*Member, registry.Node) func()) func(registry.Event) {
-	synced := false
+func (m *Member) noting(bit uint8, note func(*Member, registry.Node) func()) func(registry.Event) {
 	return func(e registry.Event) {
 		var then func()
 		m.mu.Lock()
 		switch {
 		case !e.Synced:
 			then = note(m, e.Node)
-		case !synced:
-			synced = true
-			if m.unsynced--; m.unsynced == 0 {
-				m.unsynced = -1
-			}
+		default:
+			m.unsynced &^= bit
 		}
-		ready := m.unsynced < 0
+		ready := m.unsynced == 0
 		m.mu.Unlock()
 		if then != nil {
 			then()
@@ -415,8 +414,8 @@ func (m *Member) adoptConfig() {
 	m.mu.Lock()
 	n := m.seen
 	early := m.stage < stagePrepared
-	before := n.Exists() && n.Modified < m.stored.Modified // of an incarnation before
-	known := early || before || (n.Created == m.stored.Created && n.Version <= m.stored.Version) || n.Path == ""
+	before := n.Exists() && n.Modified < m.stored.modified // of an incarnation before
+	known := early || before || (n.Created == m.stored.created && n.Version <= m.stored.version) || n.Path == ""
 	if known && !early {
 		m.seen.Value = nil // it is in force, and long
 	}
@@ -438,8 +437,7 @@ func (m *Member) adoptConfig() {
 		m.mu.Unlock()
 		return // whoever saw the next one adopts that
 	}
-	m.stored = n
-	m.stored.Value, m.seen.Value = nil, nil
+	m.stored, m.seen.Value = stampOf(n), nil
 	was := m.set
 	if err == nil {
 		m.set = &set
@@ -490,7 +488,7 @@ func (m *Member) Facts() leading.Facts {
 	set := m.itemSettings()
 	s := m.set
 	f := leading.Facts{
-		Total: s.Stored.ShardingTotalCount, Configured: m.stored.Modified, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Static: s.Stored.StaticSharding, Up: m.up, Lives: m.lives.Keys(), Instances: instances,
+		Total: s.Stored.ShardingTotalCount, Configured: m.stored.modified, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Static: s.Stored.StaticSharding, Up: m.up, Lives: m.lives.Keys(), Instances: instances,
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},

@@ -191,7 +191,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 		b.ops[0].Path = path.Dir(r.place.Ledger)
 	}
 	tell := ledger.Rounds{Seq: b.seq}
-	if r.listen {
+	if r.told != nil {
 		tell = r.led.Rounds()
 		tell.Begun = r.told.Begun
 		wrong := tell.Begun.After(at) && !ledger.Soon(tell.Begun, at) // by a clock that was set back since

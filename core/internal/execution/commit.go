@@ -96,8 +96,8 @@ func (r *Recorder) applied(b *batch, out settle.Outcome) {
 	r.atMost, r.alone = 0, 0
 	r.stale = r.stale || out.Uncertain
 	r.rounds = r.rounds || b.signal > 0
-	if r.listen {
-		r.told = b.rounds
+	if r.told != nil {
+		*r.told = b.rounds
 	}
 	changes := make([]Change, len(b.entries))
 	for i, e := range b.entries {

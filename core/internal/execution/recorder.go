@@ -172,9 +172,8 @@ type Recorder struct {
 	lingers bool // timer is the end of a linger
 	gone    error
 	show    pictures
-	rounds  bool // the node that tells of ends stands, as far as is known
-	listen  bool // somebody listens to rounds
-	told    ledger.Rounds
+	rounds  bool           // the node that tells of ends stands, as far as is known
+	told    *ledger.Rounds // how far the items are, as was told last; nil while nobody listens to rounds
 }
 
 // An entry is a change that is not applied yet.
@@ -199,7 +198,9 @@ func NewRecorder(c Config, o Owner, p Place, node registry.Node, led *ledger.Led
 func (r *Recorder) begin(p Place, node registry.Node, led *ledger.Ledger) {
 	r.place, r.led, r.version, r.created = p, led, node.Version, node.Created
 	r.between = false
-	r.rounds, r.told = false, ledger.Rounds{}
+	if r.rounds = false; r.told != nil {
+		r.told = &ledger.Rounds{}
+	}
 	r.gone, r.still = nil, time.Time{} // stale stays: somebody may have seen a write to the new ledger already
 }
 
@@ -251,8 +252,11 @@ func (r *Recorder) Refresh(still bool) {
 func (r *Recorder) Listen(listen bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.listen != listen {
-		r.listen, r.told = listen, ledger.Rounds{}
+	switch {
+	case !listen:
+		r.told = nil
+	case r.told == nil:
+		r.told = &ledger.Rounds{}
 	}
 }
 

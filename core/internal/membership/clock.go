@@ -117,7 +117,7 @@ func (m *Member) compare() {
 		leads = string(nodes[0].Value)
 	}
 	switch {
-	case leads == id.String(): // its clock is the one that counts
+	case leads == id: // its clock is the one that counts
 		m.mu.Lock()
 		m.clock.open = false
 		m.mu.Unlock()
@@ -130,8 +130,8 @@ func (m *Member) compare() {
 }
 
 // ask has one question stand in the registry.
-func (m *Member) ask(ctx context.Context, id layout.InstanceID, leader string, bound time.Duration) {
-	node := m.cfg.Job.Clock(id.String())
+func (m *Member) ask(ctx context.Context, id, leader string, bound time.Duration) {
+	node := m.cfg.Job.Clock(id)
 	m.mu.Lock()
 	c := m.clock
 	before, fresh := "", c.node != node
@@ -154,7 +154,7 @@ func (m *Member) ask(ctx context.Context, id layout.InstanceID, leader string, b
 	if fresh {
 		m.cfg.Session.Follow(node, registry.Self, m.onClock)
 	}
-	if err := m.putQuestion(ctx, id.String(), number); err != nil && ctx.Err() == nil && !errors.Is(err, registry.ErrSessionLost) {
+	if err := m.putQuestion(ctx, id, number); err != nil && ctx.Err() == nil && !errors.Is(err, registry.ErrSessionLost) {
 		m.warn("the leader's clock cannot be asked for (MaxTimeDiff); trying again", err)
 	}
 	m.compareAfter(0)
@@ -166,7 +166,7 @@ func (m *Member) putQuestion(ctx context.Context, id string, number int64) error
 	defer cancel()
 	for {
 		m.mu.Lock()
-		node, made, registered := m.clock.node, m.clock.made, m.stage >= stageRegistered && m.id.String() == id
+		node, made, registered := m.clock.node, m.clock.made, m.stage >= stageRegistered && m.id == id
 		value := layout.MarshalClock(layout.Clock{Number: number, Off: m.clock.off})
 		m.mu.Unlock()
 		var ops []registry.Op
@@ -340,7 +340,7 @@ func (m *Member) unanswered(number int64, leader string) {
 // doubtClock says that this clock was set: nothing begins by it until it is compared.
 func (m *Member) doubtClock() {
 	m.mu.Lock()
-	l, id := m.leader, m.id.String()
+	l, id := m.leader, m.id
 	doubt := m.maxTimeDiff() > 0 && m.stage == stageFiring && l != nil
 	if doubt {
 		leads := l.Leading()

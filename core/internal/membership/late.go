@@ -57,7 +57,7 @@ func (m *Member) tellLateRounds(ctx context.Context) {
 	if m.late != nil {
 		late, m.late.untold = m.late.untold, nil
 	}
-	id := m.id.String()
+	id := m.id
 	m.mu.Unlock()
 	for _, r := range late {
 		e := event.RoundLate{

@@ -109,7 +109,7 @@ type Member struct {
 	paused   bool
 	retry    time.Duration
 
-	id        layout.InstanceID
+	id        string // of the registration, or of the one that is being made; "" while there is none
 	up        time.Time
 	servers   sortedmap.Map[string, string]
 	triggered map[string]registry.Node // instances that ElasticJob 2's word asks to run
@@ -366,8 +366,8 @@ func (m *Member) State() State {
 		}
 		return s
 	}
-	if m.id.Life != "" && m.stage >= stageRegistered {
-		s.ID = m.id.String()
+	if m.id != "" && m.stage >= stageRegistered {
+		s.ID = m.id
 	}
 	s.Instances = m.instances.Keys()
 	switch {

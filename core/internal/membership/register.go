@@ -37,24 +37,28 @@ func (m *Member) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	value, err := layout.MarshalInstance(id)
+	is, err := layout.ParseInstanceID(id)
 	if err != nil {
 		return settings.Named(m.name(), err)
 	}
-	begin := append(m.serverOps(), registry.CreateEphemeral(m.cfg.Job.Life(id.String()), m.life()))
+	value, err := layout.MarshalInstance(is)
+	if err != nil {
+		return settings.Named(m.name(), err)
+	}
+	begin := append(m.serverOps(), registry.CreateEphemeral(m.cfg.Job.Life(id), m.life()))
 	m.mu.Lock()
 	leaves := m.shutDown
 	m.mu.Unlock()
 	if !leaves { // else it registers only to end what runs, and is given nothing
-		begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Instance(id.String()), value))
+		begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Instance(id), value))
 	}
-	begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Notice(id.String()), nil))
-	ops, fits := m.succeed(id.String(), old, begin)
+	begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Notice(id), nil))
+	ops, fits := m.succeed(id, old, begin)
 	if !fits {
 		m.cfg.Session.GiveUp(fmt.Errorf("core: register: %w: %w", errTooLarge, registry.ErrSessionLost))
 		return nil
 	}
-	marker := slices.IndexFunc(ops, func(op registry.Op) bool { return op.Path == m.cfg.Job.Life(id.String()) })
+	marker := slices.IndexFunc(ops, func(op registry.Op) bool { return op.Path == m.cfg.Job.Life(id) })
 	failpoint.Hit(failpoint.BeforeRegister)
 	_, err = settle.Commit{
 		Store: m.cfg.Session, Ops: ops, Marker: marker, Shows: func(n registry.Node) bool { return n.Owned },
@@ -88,7 +92,7 @@ func (m *Member) register(ctx context.Context) error {
 	m.tellJava()
 	m.mu.Unlock()
 	if cause != nil {
-		m.warn("the registration was removed from outside; the instance has registered again as "+id.String(), cause)
+		m.warn("the registration was removed from outside; the instance has registered again as "+id, cause)
 	}
 	return nil
 }
@@ -147,18 +151,18 @@ func (m *Member) get(ctx context.Context, paths ...string) ([]registry.Node, err
 
 // identify returns the id of this registration: the same over all attempts, since an
 // uncertain one is settled by the next.
-func (m *Member) identify() (layout.InstanceID, error) {
+func (m *Member) identify() (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.id.Life != "" {
+	if m.id != "" {
 		return m.id, nil
 	}
 	id, err := layout.NewInstanceID(m.cfg.IP, m.cfg.Name)
 	if err != nil {
-		return id, &field.Error{Job: m.name(), Field: "instance", Problem: err.Error(), Err: err}
+		return "", &field.Error{Job: m.name(), Field: "instance", Problem: err.Error(), Err: err}
 	}
-	m.id = id
-	return id, nil
+	m.id = id.String()
+	return m.id, nil
 }
 
 // life is the value of the life's node. Up is the earliest that any live instance knows.
@@ -309,7 +313,7 @@ func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.N
 // open starts firing, or goes on, with the ledger that the registration has made.
 func (m *Member) open(ctx context.Context) error {
 	m.mu.Lock()
-	id, f := m.id.String(), m.firing
+	id, f := m.id, m.firing
 	m.mu.Unlock()
 	nodes, err := m.cfg.Session.Get(ctx, m.cfg.Job.Ledger(id))
 	if err != nil {
@@ -400,7 +404,7 @@ func (m *Member) registration() string {
 	if m.stage < stageRegistered || m.stage == stageLeft {
 		return ""
 	}
-	return m.id.String()
+	return m.id
 }
 
 // newLeader makes the leading part of a registration. The caller holds mu.
@@ -432,7 +436,7 @@ func (m *Member) Gone(err error) {
 // breakOff ends the work under a registration whose nodes are gone. What runs goes on.
 func (m *Member) breakOff(cause error) {
 	m.mu.Lock()
-	f, l, id, old := m.firing, m.leader, m.id.String(), m.former
+	f, l, id, old := m.firing, m.leader, m.id, m.former
 	m.leader = nil
 	m.mu.Unlock()
 	if l != nil {
@@ -450,7 +454,7 @@ func (m *Member) breakOff(cause error) {
 	m.mu.Lock()
 	m.former, m.broken = next, nil
 	m.shutDown = m.shutDown && m.sure // else more than the instance is gone
-	m.id = layout.InstanceID{}
+	m.id = ""
 	m.stage = stageWatching
 	m.mu.Unlock()
 	m.cfg.Host.Again()
@@ -459,7 +463,7 @@ func (m *Member) breakOff(cause error) {
 // leave ends this instance alone, after what runs has ended.
 func (m *Member) leave(ctx context.Context) error {
 	m.mu.Lock()
-	f, l, id, sure := m.firing, m.leader, m.id.String(), m.sure
+	f, l, id, sure := m.firing, m.leader, m.id, m.sure
 	m.mu.Unlock()
 	if !sure {
 		nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Life(id))

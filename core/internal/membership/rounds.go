@@ -60,7 +60,7 @@ func (m *Member) listened() bool {
 // The caller holds mu.
 func (m *Member) listens() iter.Seq[layout.Listens] {
 	return func(yield func(layout.Listens) bool) {
-		if m.stage >= stageRegistered && m.id.Life != "" && !yield(m.cfg.Listens) {
+		if m.stage >= stageRegistered && m.id != "" && !yield(m.cfg.Listens) {
 			return
 		}
 		for _, l := range m.lives.All() {
@@ -138,15 +138,15 @@ func (m *Member) putClaim() {
 func (m *Member) hear(h *hearings, p layout.Phase) {
 	m.mu.Lock()
 	x := &h.of[p]
-	c, id := *h.claim.Of(p), m.id.String()
+	c, id := *h.claim.Of(p), m.id
 	mine := c.Open() && c.Caller == id && m.stage == stageFiring && m.cfg.Session.Context.Err() == nil
 	fresh := mine && !x.heard.Same(c)
 	if fresh {
 		x.heard, x.busy = c, true
 	}
 	r := Round{Phase: p, Instance: id, Due: c.Due, Attempt: c.Attempt}
-	if !c.Since.IsZero() && m.rule.line.Now != nil {
-		r.Merged = misfire.Count(m.rule.line, c.Since, c.Due.Add(-1)).Count
+	if !c.Since.IsZero() && m.rule.fires != nil {
+		r.Merged = misfire.Count(m.rule.fires, c.Since, c.Due.Add(-1)).Count
 	}
 	m.mu.Unlock()
 	if !fresh {

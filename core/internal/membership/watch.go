@@ -140,7 +140,7 @@ func (m *Member) onInstance(n registry.Node) func() {
 	} else {
 		m.instances.Delete(id)
 		// Ours is gone, seen before or not: if the life stands, somebody shut this instance down.
-		if m.id.Life != "" && id == m.id.String() {
+		if m.id != "" && id == m.id {
 			m.shutDown = true
 			return m.look
 		}
@@ -163,7 +163,7 @@ func (m *Member) onLife(n registry.Node) func() {
 	if !n.Exists() {
 		was, had := m.lives.Get(id)
 		m.lives.Delete(id)
-		if had && m.stage >= stageRegistered && id == m.id.String() {
+		if had && m.stage >= stageRegistered && id == m.id {
 			return func() { m.Gone(errLifeGone) }
 		}
 		if had && was.Listens != (layout.Listens{}) {
@@ -180,7 +180,7 @@ func (m *Member) onLife(n registry.Node) func() {
 	}
 	life.Zone, life.Host = "", "" // they are for people
 	m.lives.Set(id, life)
-	if own := m.cfg.Listens; id == m.id.String() && m.stage >= stageRegistered && (err != nil || life.Listens != own) && own != (layout.Listens{}) {
+	if own := m.cfg.Listens; id == m.id && m.stage >= stageRegistered && (err != nil || life.Listens != own) && own != (layout.Listens{}) {
 		return func() { m.Gone(errLifeForged) } // nobody would call it any more
 	}
 	if life.Listens != (layout.Listens{}) {
@@ -263,7 +263,7 @@ func (m *Member) silent() bool {
 
 // A timing is what a schedule in force means to the items.
 type timing struct {
-	line    misfire.Line
+	fires   misfire.Fires // a misfire.Line; nil: none is in force
 	delayed bool
 	delay   time.Duration
 	// onRequest: it has no fires.
@@ -283,12 +283,13 @@ func timingOf(s layout.Schedule) (timing, error) {
 	if err != nil {
 		return timing{}, err
 	}
-	t := timing{line: misfire.Line{Since: s.Since, Now: now}, onRequest: now.OnRequest()}
-	t.delay, t.delayed = now.Delay()
+	line := misfire.Line{Since: s.Since, Now: now}
 	before, err := lineOf(s.Before)
 	if before.Now != nil {
-		t.line.Before = before
+		line.Before = before
 	}
+	t := timing{fires: line, onRequest: now.OnRequest()}
+	t.delay, t.delayed = now.Delay()
 	return t, err
 }
 
@@ -316,8 +317,8 @@ func lineOf(past []layout.Past) (line misfire.Line, err error) {
 // itemSettings are what the items go by now. The caller holds mu.
 func (m *Member) itemSettings() items.Settings {
 	t := m.rule
-	if t.line.Now == nil { // nobody has put one in force yet, and nobody owns anything
-		t.line.Now = m.set.Schedule
+	if t.fires == nil { // nobody has put one in force yet, and nobody owns anything
+		t.fires = misfire.Line{Now: m.set.Schedule}
 		t.delay, t.delayed = m.set.Schedule.Delay()
 	}
 	ahead := m.set.Ahead
@@ -326,7 +327,7 @@ func (m *Member) itemSettings() items.Settings {
 	}
 	return items.Settings{
 		Ahead:   ahead,
-		Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover,
+		Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.fires, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover,
 		Floor: t.floor, Rounds: m.listened(),
 	}
 }
@@ -362,7 +363,7 @@ func (m *Member) tellLeader(look func(*leading.Leader)) {
 	m.looking.Lock()
 	m.mu.Lock()
 	l := m.leader
-	able := l != nil && m.able() && m.instances.Has(m.id.String()) && !m.paused && m.stage == stageFiring
+	able := l != nil && m.able() && m.instances.Has(m.id) && !m.paused && m.stage == stageFiring
 	off := m.maxTimeDiff() > 0 && m.comparing().off != ""
 	m.mu.Unlock()
 	if l != nil {
@@ -539,7 +540,7 @@ func (m *Member) believe() {
 	now := m.cfg.Now()
 	limit := now.Add(ledger.Believable)
 	m.mu.Lock()
-	f, own, paused := m.firing, m.id.String(), m.paused || m.still()
+	f, own, paused := m.firing, m.id, m.paused || m.still()
 	behind := ""
 	for id, l := range m.lives.All() {
 		if id != own && l.At.After(limit) {

@@ -110,26 +110,26 @@ type Leader struct {
 	viewing  bool // lead is under way
 	untidy   bool
 	off      bool // failover was switched off: nodes of it may stand
-	flags    map[string]bool
-	pause    time.Duration
+	mend     bool // the items' instance nodes are to be compared with the ledgers
+	java     bool // an instance of ElasticJob led last, as far as was seen
 	waiting  bool
 	away     bool // items are bound to instances that are not there
 	wary     bool // a look is to come, whatever happens
+	asked    bool // requests or runs are to be looked at
+	fresh    bool // its term has not looked at rounds yet
+	back     bool // others are to be elected first
+	flags    map[string]bool
+	pause    time.Duration
 	watched  map[target]bool
-	asked    bool                      // requests or runs are to be looked at
 	triggers map[string]registry.Node  // of ElasticJob's tools, by instance; while this one leads
 	results  map[int64]bool            // runs whose results are watched
 	bell     *time.Timer               // the next look at them
 	base     registry.Node             // as the last view had it
 	seen     *snapshot                 // the last view, until the items' instance nodes were compared with it
 	paged    map[string]*ledger.Ledger // those with pages in the last view, by path
-	mend     bool                      // the items' instance nodes are to be compared with the ledgers
-	java     bool                      // an instance of ElasticJob led last, as far as was seen
 	rounds   *rounds                   // nil until somebody listens to them, or has
-	fresh    bool                      // its term has not looked at rounds yet
 	clocks   clocks
-	back     bool      // others are to be elected first
-	vacant   time.Time // since when it waits for them, zero while somebody leads
+	vacant   time.Time // since when it waits for others, zero while somebody leads
 
 	// Of the work task alone:
 	stamp     int                   // of this leader's commits

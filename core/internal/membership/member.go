@@ -157,9 +157,7 @@ const (
 
 // New returns a member that does nothing before Join.
 func New(c Config) *Member {
-	m := &Member{
-		cfg: c, set: &settings.Settings{}, java: java{joins: c.Beside},
-	}
+	m := &Member{cfg: c, set: &settings.Settings{}, java: java{joins: c.Beside}}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
 	m.runs = c.Session.Control.Task(m.readRuns)

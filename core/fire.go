@@ -66,14 +66,14 @@ func (l FireListeners) validate(job string) error {
 
 // before calls the listener before a fire, once for however many of its items.
 func (j *job) before(f *firing.Fire) {
-	if l := j.scheduler.opts.fires[j.local.Name]; l.Before != nil {
+	if l := j.scheduler.opts.fires[j.name()]; l.Before != nil {
 		f.Once(func() { j.around(f, "Before", l.Timeout, l.Before) })
 	}
 }
 
-// after calls the listener after a fire. Nobody waits for it but Stop.
-func (j *job) after(f *firing.Fire) {
-	if l := j.scheduler.opts.fires[j.local.Name]; l.After != nil {
+// FireEnded implements membership.Host: it calls the listener after a fire. Nobody waits for that but Stop.
+func (j *job) FireEnded(f *firing.Fire) {
+	if l := j.scheduler.opts.fires[j.name()]; l.After != nil {
 		j.calls.joined.Go(func() { j.around(f, "After", l.Timeout, l.After) })
 	}
 }
@@ -84,8 +84,8 @@ func (j *job) around(f *firing.Fire, name string, timeout time.Duration, call fu
 	j.calls.take(name, false)
 	_, err := j.calls.bounded(f.Context, name, timeout, func(ctx context.Context) error {
 		return call(ctx, Fire{
-			Job: j.local.Name, Due: is.Due, Instance: is.Instance, Epoch: is.Epoch, Total: is.Total, Items: is.Items, Errs: is.Errs, Took: is.Took,
+			Job: j.name(), Due: is.Due, Instance: is.Instance, Epoch: is.Epoch, Total: is.Total, Items: is.Items, Errs: is.Errs, Took: is.Took,
 		})
 	})
-	j.scheduler.emit(event.FireHeard{Job: j.local.Name, Instance: is.Instance, Due: is.Due, Items: is.Items, Listener: name, Took: time.Since(begun), Err: err})
+	j.scheduler.emit(event.FireHeard{Job: j.name(), Instance: is.Instance, Due: is.Due, Items: is.Items, Listener: name, Took: time.Since(begun), Err: err})
 }

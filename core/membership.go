@@ -17,8 +17,9 @@ import (
 type job struct {
 	scheduler *Scheduler
 	work      Job
-	local     JobConfig
 	stored    layout.Config
+	class     string
+	overwrite bool
 	path      layout.Job
 	places    *places.Places
 	host      host // what its runs can say to it
@@ -50,7 +51,7 @@ func (s *Scheduler) newJob(work Job, cfg JobConfig) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{scheduler: s, work: work, local: cfg, stored: stored, path: path, phase: PhaseStarting, runs: newRuns(s.opts.kept)}
+	j := &job{scheduler: s, work: work, stored: stored, class: cfg.Class, overwrite: cfg.Overwrite, path: path, phase: PhaseStarting, runs: newRuns(s.opts.kept)}
 	j.places = places.New(limitOf(cfg), j.returned)
 	j.host.job = j
 	j.calls.changed = s.bump
@@ -66,13 +67,14 @@ func (j *job) join(ses *session.Session) {
 		return
 	}
 	j.member = membership.New(membership.Config{
-		Host: j, Session: ses, Clock: s.clock, Now: s.opts.now, Events: s.events, Job: j.path,
-		Local: j.stored, Overwrite: j.local.Overwrite, Class: j.local.Class, Beside: s.opts.beside || j.id != "", Strategies: s.opts.strategies,
-		IP: s.opts.ip, Name: s.opts.name, HostName: s.opts.host, Places: j.places, Call: j.call, FireEnded: j.after,
-		Listens: s.opts.rounds[j.local.Name].listens(), Hear: j.hear,
+		Process: s.process, Host: j, Session: ses, Job: j.path,
+		Local: &j.stored, Overwrite: j.overwrite, Class: j.class, Beside: s.opts.beside || j.id != "", Places: j.places,
+		Listens: s.opts.rounds[j.name()].listens(),
 	})
 	j.member.Join()
 }
+
+func (j *job) name() string { return j.path.Name() }
 
 // ended reports whether the job never comes back. One that failed may: when somebody
 // mends its configuration. The caller holds mu.
@@ -136,16 +138,16 @@ func (j *job) finish() {
 	j.mu.Unlock()
 	if tell {
 		j.enter(PhaseStopped, nil)
-		j.scheduler.emit(event.Stopped{Job: j.local.Name, Instance: id, Reason: event.StopCalled})
+		j.scheduler.emit(event.Stopped{Job: j.name(), Instance: id, Reason: event.StopCalled})
 	}
 }
 
 func (j *job) stillRunning() []string {
 	var names []string
 	for _, n := range j.places.Running() {
-		names = append(names, fmt.Sprintf("%s/%d", j.local.Name, n))
+		names = append(names, fmt.Sprintf("%s/%d", j.name(), n))
 	}
-	return append(names, j.calls.names(j.local.Name)...)
+	return append(names, j.calls.names(j.name())...)
 }
 
 // enter changes the phase, unless the job has ended. err is kept for PhaseFailed.
@@ -167,7 +169,7 @@ func (j *job) Running(id string) {
 	j.id = id
 	j.mu.Unlock()
 	j.enter(PhaseRunning, nil)
-	j.scheduler.emit(event.Started{Job: j.local.Name, Instance: id})
+	j.scheduler.emit(event.Started{Job: j.name(), Instance: id})
 }
 
 // Again implements membership.Host.
@@ -183,7 +185,7 @@ func (j *job) Failed(err error) {
 		return
 	}
 	j.enter(PhaseFailed, err)
-	j.scheduler.emit(event.Stopped{Job: j.local.Name, Instance: id, Reason: event.StopFailed, Err: err})
+	j.scheduler.emit(event.Stopped{Job: j.name(), Instance: id, Reason: event.StopFailed, Err: err})
 }
 
 // ShutDown implements membership.Host.
@@ -192,7 +194,7 @@ func (j *job) ShutDown(id string) {
 	j.why = event.StopShutDown
 	j.mu.Unlock()
 	j.enter(PhaseStopped, nil)
-	j.scheduler.emit(event.Stopped{Job: j.local.Name, Instance: id, Reason: event.StopShutDown})
+	j.scheduler.emit(event.Stopped{Job: j.name(), Instance: id, Reason: event.StopShutDown})
 }
 
 // Waits implements membership.Host.
@@ -202,7 +204,7 @@ func (j *job) Waits(what string) {
 	j.wait = what
 	j.mu.Unlock()
 	if changed {
-		j.scheduler.emit(event.Waiting{Job: j.local.Name, For: what})
+		j.scheduler.emit(event.Waiting{Job: j.name(), For: what})
 		j.scheduler.bump()
 	}
 }

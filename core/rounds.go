@@ -105,10 +105,9 @@ func (l RoundListeners) validate(c JobConfig, delayed bool) error {
 	return nil
 }
 
-// hear calls a listener for a round. It returns when that has, or when its time is over:
-// unanswered.
-func (j *job) hear(ctx context.Context, r membership.Round) (unanswered bool, err error) {
-	l := j.scheduler.opts.rounds[j.local.Name]
+// Hear implements membership.Host.
+func (j *job) Hear(ctx context.Context, r membership.Round) (unanswered bool, err error) {
+	l := j.scheduler.opts.rounds[j.name()]
 	call, name := l.AfterAll, "AfterAll"
 	if r.Phase == layout.Started {
 		call, name = l.BeforeAll, "BeforeAll"
@@ -120,7 +119,7 @@ func (j *job) hear(ctx context.Context, r membership.Round) (unanswered bool, er
 		return true, errBusy
 	}
 	return j.calls.bounded(ctx, name, l.Timeout, func(ctx context.Context) error {
-		return call(ctx, Round{Job: j.local.Name, Due: r.Due, Merged: r.Merged, Attempt: r.Attempt, Instance: r.Instance})
+		return call(ctx, Round{Job: j.name(), Due: r.Due, Merged: r.Merged, Attempt: r.Attempt, Instance: r.Instance})
 	})
 }
 

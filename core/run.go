@@ -51,7 +51,7 @@ func (j *job) outcome() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.why == event.StopShutDown {
-		return fmt.Errorf("core: job %q: %w", j.local.Name, ErrShutDown)
+		return fmt.Errorf("core: job %q: %w", j.name(), ErrShutDown)
 	}
 	return j.err
 }

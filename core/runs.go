@@ -24,15 +24,15 @@ func WithKeptRuns(n int) Option { return func(o *options) { o.kept = n } }
 // (package tracing).
 func (s *Scheduler) Runs(job string) []event.Run {
 	for _, j := range s.all() {
-		if j.local.Name == job {
+		if j.name() == job {
 			return j.runs.all()
 		}
 	}
 	return nil
 }
 
-// call runs the job's function for one item.
-func (j *job) call(ctx context.Context, set *settings.Settings, r *firing.Run, own *ownership.Ownership) (err error) {
+// Call implements membership.Host.
+func (j *job) Call(ctx context.Context, set *settings.Settings, r *firing.Run, own *ownership.Ownership) (err error) {
 	s := j.shard(set, r)
 	s.own = own
 	now := j.scheduler.opts.now

@@ -11,6 +11,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/dispatch"
+	"github.com/elasticron/elasticron/core/internal/membership"
 	"github.com/elasticron/elasticron/core/internal/session"
 	"github.com/elasticron/elasticron/core/internal/timer"
 	"github.com/elasticron/elasticron/registry"
@@ -23,13 +24,14 @@ const startWait = 30 * time.Second
 // each, on one registry session at a time. All methods are safe for concurrent
 // use. Several schedulers may live in one process.
 type Scheduler struct {
-	reg    registry.Registry
-	opts   options
-	events *dispatch.Dispatcher
-	clock  *timer.Clock
-	halt   context.Context
-	cancel context.CancelFunc
-	done   chan struct{} // closed when everything is joined
+	reg     registry.Registry
+	opts    options
+	events  *dispatch.Dispatcher
+	clock   *timer.Clock
+	process *membership.Process // what the members of all jobs share
+	halt    context.Context
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when everything is joined
 
 	mu       sync.Mutex
 	jobs     []*job
@@ -155,8 +157,12 @@ func (s *Scheduler) begin() error {
 	s.started = true
 	s.events = s.opts.dispatcher()
 	s.clock = timer.New(s.opts.now, s.clockSet)
+	s.process = &membership.Process{
+		Clock: s.clock, Now: s.opts.now, Events: s.events, Strategies: s.opts.strategies,
+		IP: s.opts.ip, Name: s.opts.name, HostName: s.opts.host,
+	}
 	for _, name := range s.opts.listened() {
-		if !slices.ContainsFunc(s.jobs, func(j *job) bool { return j.local.Name == name }) {
+		if !slices.ContainsFunc(s.jobs, func(j *job) bool { return j.name() == name }) {
 			s.emit(event.Warning{Job: name, Problem: "there are listeners for this job, and it has not been added so far; is its name right?"})
 		}
 	}
@@ -198,7 +204,7 @@ func (s *Scheduler) startError(ctx context.Context) error {
 	var late []string
 	for _, j := range s.jobs {
 		if phase, _ := j.at(); phase == PhaseStarting {
-			late = append(late, j.local.Name)
+			late = append(late, j.name())
 		}
 	}
 	return fmt.Errorf("core: start: %d of %d jobs not registered in time: %s: %w", len(late), len(s.jobs), few(late), ctx.Err())

@@ -19,7 +19,7 @@ type host struct{ job *job }
 // shard is what a run of an item is told.
 func (j *job) shard(set *settings.Settings, r *firing.Run) Shard {
 	s := Shard{
-		Job: j.local.Name, Item: r.Item, Total: r.Total, Epoch: r.Epoch, Param: set.ItemParams[r.Item],
+		Job: j.name(), Item: r.Item, Total: r.Total, Epoch: r.Epoch, Param: set.ItemParams[r.Item],
 		JobParam: set.Stored.JobParameter, Due: r.Due, Missed: r.Missed, Instance: r.Instance, Fence: r.Fence,
 		Request: r.Request, RequestParam: r.Parameter, Source: SourceSchedule, Attempt: 1, Yield: r.Yield, host: &j.host,
 	}

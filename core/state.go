@@ -88,7 +88,7 @@ func (s *Scheduler) State() State {
 // Job says what one job is doing now; false is one that was not added. It costs no request.
 func (s *Scheduler) Job(name string) (JobState, bool) {
 	s.mu.Lock()
-	at := slices.IndexFunc(s.jobs, func(j *job) bool { return j.local.Name == name })
+	at := slices.IndexFunc(s.jobs, func(j *job) bool { return j.name() == name })
 	if at < 0 {
 		s.mu.Unlock()
 		return JobState{}, false
@@ -100,7 +100,7 @@ func (s *Scheduler) Job(name string) (JobState, bool) {
 
 func (j *job) state() JobState {
 	j.mu.Lock()
-	st := JobState{Name: j.local.Name, Phase: j.phase, Err: j.err, WaitingFor: j.wait}
+	st := JobState{Name: j.name(), Phase: j.phase, Err: j.err, WaitingFor: j.wait}
 	m := j.member
 	j.mu.Unlock()
 	st.Running, st.Queued = j.places.Running(), j.places.Queued()

@@ -52,8 +52,8 @@ func (j Job) UnmarshalConfig(data []byte) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	if c.JobName != j.name {
-		return Config{}, field.Errorf("jobName", "is %q in the configuration of %q; set it to the name of the job's node", c.JobName, j.name)
+	if c.JobName != j.Name() {
+		return Config{}, field.Errorf("jobName", "is %q in the configuration of %q; set it to the name of the job's node", c.JobName, j.Name())
 	}
 	return c, nil
 }

@@ -24,11 +24,8 @@ const (
 // concurrent use. It is small: pass it by value. The zero value is of no use;
 // New makes one.
 type Job struct {
-	namespace string
-	name      string
-	root      string // /{namespace}/{name}
-	own       string // /elasticron/{namespace}/{name}
-	items     string // /{namespace}/{name}/sharding/
+	own  string // /elasticron/{namespace}/{name}, which all other paths begin with, or with a part of
+	name int    // where the name begins in it
 }
 
 // New returns the layout of a job. The namespace has one or more segments
@@ -52,8 +49,7 @@ func New(namespace, job string) (Job, error) {
 	if len(own) > maxOwnRoot {
 		return Job{}, field.Errorf("namespace", "is too long: with the job's name it has %d bytes, at most %d fit", len(own), maxOwnRoot)
 	}
-	root := own[len(OwnNamespace)+1:]
-	return Job{namespace: namespace, name: job, root: root, own: own, items: root + "/sharding/"}, nil
+	return Job{own: own, name: len(own) - len(job)}, nil
 }
 
 // ValidateNamespace reports, as a *field.Error, why jobs cannot live in a
@@ -98,135 +94,140 @@ func validateJobName(job string) error {
 }
 
 // Namespace is the namespace that New was given.
-func (j Job) Namespace() string { return j.namespace }
+func (j Job) Namespace() string { return j.NamespaceRoot()[1:] }
 
 // Name is the job's name.
-func (j Job) Name() string { return j.name }
+func (j Job) Name() string { return j.own[j.name:] }
 
 // NamespaceRoot is the directory of all jobs of the namespace. Every child of it
 // is a job: nothing else may be put there.
-func (j Job) NamespaceRoot() string { return j.root[:len(j.namespace)+1] }
+func (j Job) NamespaceRoot() string { return j.own[len("/"+OwnNamespace) : j.name-1] }
 
 // Root is the job's own directory. Its value is the Java class or type of the job, or
 // empty: a Java member refuses to start when it finds any text there but its own class
 // name, and one of 3.0.0 to 3.0.3 also when it finds none.
-func (j Job) Root() string { return j.root }
+func (j Job) Root() string { return j.own[len("/"+OwnNamespace):] }
 
 // Config holds the configuration: MarshalConfig, UnmarshalConfig.
-func (j Job) Config() string { return j.root + "/config" }
+func (j Job) Config() string { return j.Root() + "/config" }
 
 // Servers is the directory of servers, one child for each address.
-func (j Job) Servers() string { return j.root + "/servers" }
+func (j Job) Servers() string { return j.Root() + "/servers" }
 
 // Server says whether the instances at an IPv4 address may have items:
 // ServerStatus, ServerEnabled.
-func (j Job) Server(ip string) string { return j.root + "/servers/" + ip }
+func (j Job) Server(ip string) string { return j.Root() + "/servers/" + ip }
 
 // Instances is the directory of live instances, one ephemeral child for each id.
-func (j Job) Instances() string { return j.root + "/instances" }
+func (j Job) Instances() string { return j.Root() + "/instances" }
 
 // Instance is ephemeral: MarshalInstance, UnmarshalInstance.
-func (j Job) Instance(id string) string { return j.root + "/instances/" + id }
+func (j Job) Instance(id string) string { return j.Root() + "/instances/" + id }
 
 // LeaderRoot is the directory of everything that members agree on.
-func (j Job) LeaderRoot() string { return j.root + "/leader" }
+func (j Job) LeaderRoot() string { return j.Root() + "/leader" }
 
 // LeaderElection is the directory of the leader's node and its latch.
-func (j Job) LeaderElection() string { return j.root + "/leader/election" }
+func (j Job) LeaderElection() string { return j.Root() + "/leader/election" }
 
 // Leader is ephemeral and holds the leader's instance id.
-func (j Job) Leader() string { return j.root + "/leader/election/instance" }
+func (j Job) Leader() string { return j.Root() + "/leader/election/instance" }
 
 // ElectionLatch is the latch under which Leader is created.
-func (j Job) ElectionLatch() string { return j.root + "/leader/election/latch" }
+func (j Job) ElectionLatch() string { return j.Root() + "/leader/election/latch" }
 
 // ShardingState is the directory of Necessary and Processing.
-func (j Job) ShardingState() string { return j.root + "/leader/sharding" }
+func (j Job) ShardingState() string { return j.Root() + "/leader/sharding" }
 
 // Necessary is persistent; it exists while items must be assigned anew. Only the
 // leader creates it.
-func (j Job) Necessary() string { return j.root + "/leader/sharding/necessary" }
+func (j Job) Necessary() string { return j.Root() + "/leader/sharding/necessary" }
 
 // Processing is ephemeral; it exists while the leader assigns.
-func (j Job) Processing() string { return j.root + "/leader/sharding/processing" }
+func (j Job) Processing() string { return j.Root() + "/leader/sharding/processing" }
 
 // FailoverRoot is the directory of the failover queue and its latch.
-func (j Job) FailoverRoot() string { return j.root + "/leader/failover" }
+func (j Job) FailoverRoot() string { return j.Root() + "/leader/failover" }
 
 // FailoverItems is the failover queue, one child for each orphaned item.
-func (j Job) FailoverItems() string { return j.root + "/leader/failover/items" }
+func (j Job) FailoverItems() string { return j.Root() + "/leader/failover/items" }
 
 // FailoverItem is persistent; item waits for a taker.
 func (j Job) FailoverItem(item int) string {
-	return j.root + "/leader/failover/items/" + strconv.Itoa(item)
+	return j.Root() + "/leader/failover/items/" + strconv.Itoa(item)
 }
 
 // FailoverLatch is the latch under which an orphan is taken.
-func (j Job) FailoverLatch() string { return j.root + "/leader/failover/latch" }
+func (j Job) FailoverLatch() string { return j.Root() + "/leader/failover/latch" }
 
 // Sharding is the directory of items, one child for each.
-func (j Job) Sharding() string { return j.items[:len(j.items)-1] }
+func (j Job) Sharding() string { return j.Root() + "/sharding" }
 
 // Item is the directory of one item.
-func (j Job) Item(item int) string { return j.items + strconv.Itoa(item) }
+func (j Job) Item(item int) string { return j.ofItem(item, "") }
+
+// ofItem is the path of a node of one item.
+func (j Job) ofItem(item int, node string) string {
+	return j.Root() + "/sharding/" + strconv.Itoa(item) + node
+}
 
 // ItemInstance holds the id of the instance that item is assigned to.
-func (j Job) ItemInstance(item int) string { return j.items + strconv.Itoa(item) + "/instance" }
+func (j Job) ItemInstance(item int) string { return j.ofItem(item, "/instance") }
 
 // Running exists while item runs and holds the id of who runs it. It is
 // persistent when the configuration has failover, ephemeral otherwise.
-func (j Job) Running(item int) string { return j.items + strconv.Itoa(item) + "/running" }
+func (j Job) Running(item int) string { return j.ofItem(item, "/running") }
 
 // Misfire exists when a fire of item was missed.
-func (j Job) Misfire(item int) string { return j.items + strconv.Itoa(item) + "/misfire" }
+func (j Job) Misfire(item int) string { return j.ofItem(item, "/misfire") }
 
 // Disabled exists when item must not be run. People create it.
-func (j Job) Disabled(item int) string { return j.items + strconv.Itoa(item) + "/disabled" }
+func (j Job) Disabled(item int) string { return j.ofItem(item, "/disabled") }
 
 // Failover is ephemeral and holds the id of the instance that took item.
-func (j Job) Failover(item int) string { return j.items + strconv.Itoa(item) + "/failover" }
+func (j Job) Failover(item int) string { return j.ofItem(item, "/failover") }
 
 // Failovering is Failover's persistent twin, for when the taker crashes too.
-func (j Job) Failovering(item int) string { return j.items + strconv.Itoa(item) + "/failovering" }
+func (j Job) Failovering(item int) string { return j.ofItem(item, "/failovering") }
 
 // GuaranteeRoot is the directory of the once-only listeners' nodes.
-func (j Job) GuaranteeRoot() string { return j.root + "/guarantee" }
+func (j Job) GuaranteeRoot() string { return j.Root() + "/guarantee" }
 
 // GuaranteeStarted is the directory of items that have started.
-func (j Job) GuaranteeStarted() string { return j.root + "/guarantee/started" }
+func (j Job) GuaranteeStarted() string { return j.Root() + "/guarantee/started" }
 
 // GuaranteeStartedItem says that item has started.
 func (j Job) GuaranteeStartedItem(item int) string {
-	return j.root + "/guarantee/started/" + strconv.Itoa(item)
+	return j.Root() + "/guarantee/started/" + strconv.Itoa(item)
 }
 
 // GuaranteeStartedLatch is the latch of who acts for all when all have started.
-func (j Job) GuaranteeStartedLatch() string { return j.root + "/guarantee/started-latch" }
+func (j Job) GuaranteeStartedLatch() string { return j.Root() + "/guarantee/started-latch" }
 
 // GuaranteeCompleted is the directory of items that have ended.
-func (j Job) GuaranteeCompleted() string { return j.root + "/guarantee/completed" }
+func (j Job) GuaranteeCompleted() string { return j.Root() + "/guarantee/completed" }
 
 // GuaranteeCompletedItem says that item has ended.
 func (j Job) GuaranteeCompletedItem(item int) string {
-	return j.root + "/guarantee/completed/" + strconv.Itoa(item)
+	return j.Root() + "/guarantee/completed/" + strconv.Itoa(item)
 }
 
 // GuaranteeCompletedLatch is the latch of who acts for all when all have ended.
-func (j Job) GuaranteeCompletedLatch() string { return j.root + "/guarantee/completed-latch" }
+func (j Job) GuaranteeCompletedLatch() string { return j.Root() + "/guarantee/completed-latch" }
 
 // Trigger is the directory of requests to run now.
-func (j Job) Trigger() string { return j.root + "/trigger" }
+func (j Job) Trigger() string { return j.Root() + "/trigger" }
 
 // TriggerInstance asks one instance to run its items now. It deletes the node
 // first, then runs.
-func (j Job) TriggerInstance(id string) string { return j.root + "/trigger/" + id }
+func (j Job) TriggerInstance(id string) string { return j.Root() + "/trigger/" + id }
 
 // SystemTime is written by Java members to learn the service's clock.
-func (j Job) SystemTime() string { return j.root + "/systemTime/current" }
+func (j Job) SystemTime() string { return j.Root() + "/systemTime/current" }
 
 // NextInstanceIP is ephemeral and holds the address of the server whose turn it
 // is, for a job of one item with the strategy SINGLE_SHARDING_BALANCE.
-func (j Job) NextInstanceIP() string { return j.root + "/next-job-instance-ip" }
+func (j Job) NextInstanceIP() string { return j.Root() + "/next-job-instance-ip" }
 
 // OwnRoot is the directory of Elasticron's own state of the job. It stands
 // beside the namespace, where Java members do not look. Its value is empty, or the
@@ -275,7 +276,7 @@ func (j Job) Offsets() string { return j.own + "/offsets" }
 func (j Job) Offset(item int) string { return j.own + "/offsets/" + strconv.Itoa(item) }
 
 // OldOffset is where ElasticJob 1 kept the offset of item, as text. It is only read.
-func (j Job) OldOffset(item int) string { return j.root + "/offset/" + strconv.Itoa(item) }
+func (j Job) OldOffset(item int) string { return j.Root() + "/offset/" + strconv.Itoa(item) }
 
 // InForce is the directory of what the leader has put in force: Base, Schedule.
 // InForce is the directory of what the leader has put in force: Base, Schedule, Claim.
@@ -313,7 +314,7 @@ func (j Job) Term() string { return j.own + "/term" }
 // configuration, parents first. Create those that are missing, with empty
 // values.
 func (j Job) Scaffold() []string {
-	paths := lineage(j.root)
+	paths := lineage(j.Root())
 	paths = append(paths,
 		j.Servers(), j.Instances(),
 		j.LeaderRoot(), j.LeaderElection(), j.ShardingState(), j.FailoverRoot(), j.FailoverItems(),

@@ -43,10 +43,10 @@ type Release struct {
 	Verdict Verdict
 }
 
-// A Barrier belongs to one instance of a job. Make one with New.
+// A Barrier belongs to one instance of a job. At the zero one nobody waits.
 type Barrier struct {
 	rule    Rule
-	claim   layout.Cursor
+	claim   *layout.Cursor // nil: none was seen, as where nobody listens
 	waiting map[int]wait
 }
 
@@ -54,9 +54,6 @@ type wait struct {
 	due   time.Time
 	since time.Time
 }
-
-// New returns a barrier at which nobody waits.
-func New() *Barrier { return &Barrier{} }
 
 // Put puts a rule in force. Where nobody listens any more all are released.
 func (b *Barrier) Put(r Rule, now time.Time) []Release {
@@ -70,7 +67,10 @@ func (b *Barrier) Put(r Rule, now time.Time) []Release {
 
 // Claim follows for which round the listener is called, or was.
 func (b *Barrier) Claim(c layout.Cursor, now time.Time) []Release {
-	b.claim = c
+	if b.claim = nil; c != (layout.Cursor{}) {
+		kept := c
+		b.claim = &kept
+	}
 	return b.release(now, func(w wait) Verdict { return b.verdict(w.due) })
 }
 
@@ -119,12 +119,17 @@ func (b *Barrier) Next() (next time.Time, ok bool) {
 }
 
 // Claimed is the latest claim: who is being called, where an item waits for that.
-func (b *Barrier) Claimed() layout.Cursor { return b.claim }
+func (b *Barrier) Claimed() layout.Cursor {
+	if b.claim == nil {
+		return layout.Cursor{}
+	}
+	return *b.claim
+}
 
 // verdict is what the claim says of a round. The rounds between it and the claim before have
 // its answer; older ones had theirs, and those that were refused last are known.
 func (b *Barrier) verdict(due time.Time) Verdict {
-	c := b.claim
+	c := b.Claimed()
 	switch {
 	case due.After(c.Due):
 		return Waits

@@ -42,7 +42,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := New()
+			b := &Barrier{}
 			require.Empty(t, b.Put(tt.rule, start))
 			require.Empty(t, b.Claim(tt.claim, start))
 			require.Equal(t, tt.want, b.Arrive(1, at(5), start), "it comes after the claim")
@@ -50,7 +50,7 @@ func TestVerdicts(t *testing.T) {
 			if !tt.rule.On {
 				return
 			}
-			b = New()
+			b = &Barrier{}
 			b.Put(tt.rule, start)
 			require.Equal(t, Waits, b.Arrive(1, at(5), start))
 			released := b.Claim(tt.claim, at(2))
@@ -70,7 +70,7 @@ func TestWaitsEnd(t *testing.T) {
 			late = LateFails
 		}
 		rule := Rule{On: true, Wait: 10 * time.Second, Fail: fail}
-		b := New()
+		b := &Barrier{}
 		b.Put(rule, start)
 		_, ok := b.Next()
 		require.False(t, ok)
@@ -97,7 +97,7 @@ func TestWaitsEnd(t *testing.T) {
 // wait, and none before the claim of its round is done.
 func TestEveryItemIsReleasedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := New()
+		b := &Barrier{}
 		waiting := map[int]wait{}
 		var rule Rule
 		var claim layout.Cursor

@@ -1,7 +1,7 @@
 // Package barrier decides which begun items wait until the listener before their round has
 // returned.
 //
-//	b := barrier.New()
+//	var b barrier.Barrier
 //	b.Put(barrier.Rule{On: true, Wait: 10 * time.Second}, now)
 //	if b.Arrive(3, due, now) == barrier.Waits {
 //		// until Claim, Tick or Put returns a Release of item 3

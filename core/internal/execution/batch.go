@@ -191,7 +191,7 @@ func (r *Recorder) compose(entries []*entry) (b *batch, refused []refusal, stray
 		b.ops[0].Path = path.Dir(r.place.Ledger)
 	}
 	tell := ledger.Rounds{Seq: b.seq}
-	if r.listen {
+	if r.told != nil {
 		tell = r.led.Rounds()
 		tell.Begun = r.told.Begun
 		wrong := tell.Begun.After(at) && !ledger.Soon(tell.Begun, at) // by a clock that was set back since
@@ -243,11 +243,11 @@ func (r *Recorder) remember(e *entry, was ledger.Item, now *ledger.Item, at time
 // tell returns what tells the leader that an item it waits for has ended, or how far the items
 // are: it does not watch the ledger. The caller holds mu.
 func (r *Recorder) tell(is ledger.Rounds) registry.Op {
-	value := is.Encode()
+	path, value := r.cfg.Nodes.Rounds(r.place.ID), is.Encode()
 	if r.rounds {
-		return registry.Set(r.place.Rounds, value, registry.AnyVersion)
+		return registry.Set(path, value, registry.AnyVersion)
 	}
-	return registry.CreateEphemeral(r.place.Rounds, value)
+	return registry.CreateEphemeral(path, value)
 }
 
 // revert takes b out of the ledger again.

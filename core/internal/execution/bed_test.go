@@ -33,6 +33,14 @@ func runningPath(n int) string { return fmt.Sprintf("/items/%d/running", n) }
 func failoverPath(n int) string { return fmt.Sprintf("/items/%d/failover", n) }
 func misfirePath(n int) string  { return fmt.Sprintf("/items/%d/misfire", n) }
 
+// nodes are those of the job.
+type nodes struct{}
+
+func (nodes) Rounds(id string) string  { return "/rounds/" + id }
+func (nodes) Running(item int) string  { return runningPath(item) }
+func (nodes) Failover(item int) string { return failoverPath(item) }
+func (nodes) Misfire(item int) string  { return misfirePath(item) }
+
 // due is the k-th fire.
 func due(k int) time.Time { return time.Date(2026, 11, 21, 5, 0, k, 0, time.UTC) }
 
@@ -274,7 +282,7 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	for n := range total {
 		led.Set(n, rec(n))
 	}
-	b.place = Place{ID: "a", Life: lifePath, Ledger: ledgerPath, Rounds: roundsPath}
+	b.place = Place{ID: "a", Life: lifePath, Ledger: ledgerPath}
 	w := led.Write(0, ledger.Room{Value: b.ses.Limits().MaxValue, Ops: 1 << 20, Bytes: 1 << 40})
 	led.Written()
 	_, err = b.ses.Commit(t.Context(), registry.CreateEphemeral(lifePath, nil), registry.Create(ledgerPath, w.Root))
@@ -287,7 +295,7 @@ func newBed(t *testing.T, total int, wrap func(registry.Session) registry.Sessio
 	node, session := b.node(ledgerPath), wrap(b.ses)
 	b.limits = session.Limits()
 	b.rec = NewRecorder(Config{
-		Session: session, Context: ctx, Pool: b.pool, Now: time.Now, Running: runningPath, Failover: failoverPath, Misfire: misfirePath,
+		Session: session, Context: ctx, Pool: b.pool, Now: time.Now, Nodes: nodes{},
 		Locks: func(value []byte) bool { return string(value) == "java" },
 	}, b.owner, b.place, node, led)
 	b.rec.Show(showAfter, false)
@@ -395,7 +403,7 @@ func (b *bed) again(also ...registry.Op) {
 	}
 	old := b.place
 	b.place = Place{
-		ID: "a", Life: fmt.Sprint(lifePath, b.lives), Ledger: fmt.Sprint(ledgerPath, b.lives), Rounds: fmt.Sprint(roundsPath, b.lives),
+		ID: fmt.Sprint("a", b.lives), Life: fmt.Sprint(lifePath, b.lives), Ledger: fmt.Sprint(ledgerPath, b.lives),
 	}
 	ops := slices.Concat(also, []registry.Op{registry.Delete(old.Life, registry.AnyVersion)})
 	below, err := b.other.Children(context.Background(), old.Ledger)

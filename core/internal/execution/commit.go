@@ -96,8 +96,8 @@ func (r *Recorder) applied(b *batch, out settle.Outcome) {
 	r.atMost, r.alone = 0, 0
 	r.stale = r.stale || out.Uncertain
 	r.rounds = r.rounds || b.signal > 0
-	if r.listen {
-		r.told = b.rounds
+	if r.told != nil {
+		*r.told = b.rounds
 	}
 	changes := make([]Change, len(b.entries))
 	for i, e := range b.entries {
@@ -135,7 +135,7 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 	switch {
 	case failed.Op.Kind == registry.OpDelete && errors.Is(failed, registry.ErrNotFound):
 		r.deleted(e.Item(), failed.Op.Path)
-	case e.Step() == BeginsAgain && !e.plain && !r.strict(), e.Step() == BeginsAgain && failed.Op.Path == r.cfg.Failover(e.Item()):
+	case e.Step() == BeginsAgain && !e.plain && !r.strict(), e.Step() == BeginsAgain && failed.Op.Path == r.cfg.Nodes.Failover(e.Item()):
 		e.plain = true
 	case errors.Is(failed, registry.ErrNoParent) && r.repair(ctx, failed.Op.Path):
 	case errors.Is(failed, registry.ErrExists) && r.leftover(ctx, failed.Op.Path):
@@ -177,7 +177,7 @@ func (r *Recorder) overrule(b *batch, f Further, failed error) {
 // deleted takes into account that a node of an item which has ended was deleted from outside:
 // the change still counts. Another may stand.
 func (r *Recorder) deleted(n int, path string) {
-	if path == r.cfg.Misfire(n) {
+	if path == r.cfg.Nodes.Misfire(n) {
 		r.mark(hidden, picture{n, true})
 		return
 	}

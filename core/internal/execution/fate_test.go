@@ -271,7 +271,7 @@ func TestWhatEndsTheRegistration(t *testing.T) {
 					b.srv.Intercept(nil)
 					led, err := ledger.Decode(value)
 					require.NoError(t, err)
-					place := Place{ID: "a", Life: "/lives/b", Ledger: "/ledgers/b", Rounds: "/rounds/b"}
+					place := Place{ID: "b", Life: "/lives/b", Ledger: "/ledgers/b"}
 					_, err = b.ses.Commit(b.Context(), registry.CreateEphemeral(place.Life, nil), registry.Create(place.Ledger, value))
 					require.NoError(t, err)
 					b.rec.Resume(place, b.node(place.Ledger), led)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
@@ -52,9 +53,9 @@ func (x *run) of(missed bool) (is *look, at *time.Time) {
 
 func (c Config) path(p picture) string {
 	if p.missed {
-		return c.Misfire(p.item)
+		return c.Nodes.Misfire(p.item)
 	}
-	return c.Running(p.item)
+	return c.Nodes.Running(p.item)
 }
 
 type look uint8
@@ -120,18 +121,18 @@ func (p *pictures) nodes(e *entry, c Config) (paths []string) {
 	switch {
 	case e.Step().over() && failpoint.Mutant(failpoint.PictureKept):
 	case e.Step() == BeginsAgain && !e.plain && (p.strict || p.after >= 0):
-		return []string{c.Running(n), c.Failover(n)}
+		return []string{c.Nodes.Running(n), c.Nodes.Failover(n)}
 	case e.Step().begins() && p.strict:
-		return []string{c.Running(n)}
+		return []string{c.Nodes.Running(n)}
 	case e.Step().over():
 		if x.is == shown {
-			paths = append(paths, c.Running(n))
+			paths = append(paths, c.Nodes.Running(n))
 			if x.again {
-				paths = append(paths, c.Failover(n))
+				paths = append(paths, c.Nodes.Failover(n))
 			}
 		}
 		if x.missed == shown {
-			paths = append(paths, c.Misfire(n))
+			paths = append(paths, c.Nodes.Misfire(n))
 		}
 	}
 	return paths
@@ -189,7 +190,7 @@ func (r *Recorder) noteBegin(e *entry) {
 		x.misses = time.Now().Add(max(at.Sub(wall), 0) + missedAfter + past)
 		r.arm(x.misses)
 	}
-	p.runs[e.Item()] = x
+	lazymap.Set(&p.runs, e.Item(), x)
 }
 
 // mark notes what is known of the nodes of items that run.
@@ -386,9 +387,9 @@ func (r *Recorder) sweep(ctx context.Context) bool {
 		var paths []string
 		if items := r.show.swept; len(items) > 0 {
 			if r.show.runs[items[0]].is != shown { // else it runs again
-				paths = []string{r.cfg.Running(items[0]), r.cfg.Failover(items[0])}
+				paths = []string{r.cfg.Nodes.Running(items[0]), r.cfg.Nodes.Failover(items[0])}
 			}
-			paths = append(paths, r.cfg.Misfire(items[0])) // what began since has not been shown to miss a fire
+			paths = append(paths, r.cfg.Nodes.Misfire(items[0])) // what began since has not been shown to miss a fire
 		}
 		none := len(r.show.swept) == 0
 		r.mu.Unlock()

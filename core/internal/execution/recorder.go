@@ -125,17 +125,28 @@ type Config struct {
 	Spare func(timer.Poker)
 	// Now is the wall clock.
 	Now func() time.Time
-	// Running is the path of an item's running node, Failover that of the node which says that
-	// it runs again, Misfire that of the one which says that a fire came due meanwhile.
-	Running, Failover, Misfire func(item int) string
+	// Nodes are those of the job.
+	Nodes Nodes
 	// Locks reports whether a running node with a value is a lock: that of a member for
 	// whom no ledger is.
 	Locks func(value []byte) bool
 }
 
+// Nodes are the paths of what is shown.
+type Nodes interface {
+	// Rounds is that of the node by which a registration tells how far its items are.
+	Rounds(id string) string
+	// Running is the path of an item's running node.
+	Running(item int) string
+	// Failover is that of the node which says that it runs again.
+	Failover(item int) string
+	// Misfire is that of the one which says that a fire came due meanwhile.
+	Misfire(item int) string
+}
+
 // A Place is where a registration stands in the registry: its id, which is the value of
-// running nodes, and the paths of its nodes.
-type Place struct{ ID, Life, Ledger, Rounds string }
+// running nodes, and the paths of the nodes that its commits name.
+type Place struct{ ID, Life, Ledger string }
 
 // A Recorder keeps one ledger.
 type Recorder struct {
@@ -145,8 +156,8 @@ type Recorder struct {
 	busy  sync.Mutex // held while the task works
 
 	mu      sync.Mutex
-	ctx     context.Context // of the present registration
-	cancel  context.CancelFunc
+	between bool               // registrations: one is suspended, and the next has not come
+	cancel  context.CancelFunc // of what the task does now; nil while it rests
 	place   Place
 	led     *ledger.Ledger
 	version registry.Version
@@ -161,9 +172,8 @@ type Recorder struct {
 	lingers bool // timer is the end of a linger
 	gone    error
 	show    pictures
-	rounds  bool // the node that tells of ends stands, as far as is known
-	listen  bool // somebody listens to rounds
-	told    ledger.Rounds
+	rounds  bool           // the node that tells of ends stands, as far as is known
+	told    *ledger.Rounds // how far the items are, as was told last; nil while nobody listens to rounds
 }
 
 // An entry is a change that is not applied yet.
@@ -179,7 +189,7 @@ type entry struct {
 
 // NewRecorder returns a recorder of a ledger that was read, with its node; it keeps a copy.
 func NewRecorder(c Config, o Owner, p Place, node registry.Node, led *ledger.Ledger) *Recorder {
-	r := &Recorder{cfg: c, owner: o, show: pictures{runs: map[int]run{}, after: never}}
+	r := &Recorder{cfg: c, owner: o, show: pictures{after: never}}
 	r.task = c.Pool.Task(r.work)
 	r.begin(p, node, led.Clone())
 	return r
@@ -187,8 +197,10 @@ func NewRecorder(c Config, o Owner, p Place, node registry.Node, led *ledger.Led
 
 func (r *Recorder) begin(p Place, node registry.Node, led *ledger.Ledger) {
 	r.place, r.led, r.version, r.created = p, led, node.Version, node.Created
-	r.ctx, r.cancel = context.WithCancel(r.cfg.Context)
-	r.rounds, r.told = false, ledger.Rounds{}
+	r.between = false
+	if r.rounds = false; r.told != nil {
+		r.told = &ledger.Rounds{}
+	}
 	r.gone, r.still = nil, time.Time{} // stale stays: somebody may have seen a write to the new ledger already
 }
 
@@ -240,8 +252,11 @@ func (r *Recorder) Refresh(still bool) {
 func (r *Recorder) Listen(listen bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.listen != listen {
-		r.listen, r.told = listen, ledger.Rounds{}
+	switch {
+	case !listen:
+		r.told = nil
+	case r.told == nil:
+		r.told = &ledger.Rounds{}
 	}
 }
 
@@ -249,7 +264,10 @@ func (r *Recorder) Listen(listen bool) {
 // under way when it returns. What is queued stays; Resume goes on with it.
 func (r *Recorder) Suspend() {
 	r.mu.Lock()
-	r.cancel()
+	r.between = true
+	if r.cancel != nil {
+		r.cancel()
+	}
 	r.mu.Unlock()
 	r.busy.Lock()
 	defer r.busy.Unlock()
@@ -292,9 +310,11 @@ func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
 func (r *Recorder) work() {
 	r.busy.Lock()
 	defer r.busy.Unlock()
+	ctx := r.enter()
+	defer r.rest()
 	for {
 		r.mu.Lock()
-		ctx, over := r.ctx, r.gone != nil
+		over := r.between || r.gone != nil
 		r.mu.Unlock()
 		if over || ctx.Err() != nil || r.cfg.Session.Err() != nil {
 			return // every call fails at once: Resume goes on, or nobody
@@ -313,6 +333,23 @@ func (r *Recorder) work() {
 			return
 		}
 	}
+}
+
+// enter returns a context that ends with the present registration. There is none while the task rests: with what
+// requests leave behind in it, it takes more than most recorders do.
+func (r *Recorder) enter() context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, cancel := context.WithCancel(r.cfg.Context)
+	r.cancel = cancel
+	return ctx
+}
+
+func (r *Recorder) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cancel()
+	r.cancel = nil
 }
 
 // wake pokes the task after a pause. The caller holds mu.
@@ -340,7 +377,7 @@ func (r *Recorder) wake(after time.Duration, overdue bool) {
 // end marks the registration as over.
 func (r *Recorder) end(err error) {
 	r.mu.Lock()
-	first := r.gone == nil && r.ctx.Err() == nil
+	first := r.gone == nil && !r.between && r.cfg.Context.Err() == nil
 	if first {
 		r.gone = err
 	}

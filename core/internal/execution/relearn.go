@@ -75,8 +75,8 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	led := is.Ledger
 	r.mu.Lock()
 	r.led, r.version = led, is.Node.Version
-	if r.listen {
-		r.told = led.Rounds() // the leader knows what it has written
+	if r.told != nil {
+		*r.told = led.Rounds() // the leader knows what it has written
 	}
 	r.mu.Unlock()
 	r.owner.Changed(led)

@@ -86,7 +86,7 @@ func (f *Firing) let(released []barrier.Release) {
 	}
 	f.armBarrier(time.Now())
 	for _, l := range rounds {
-		f.cfg.Late(*l)
+		f.cfg.Host.Late(*l)
 	}
 }
 

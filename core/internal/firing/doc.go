@@ -2,7 +2,7 @@
 // (package items), the recorder of its ledger (package execution), the timer and the
 // places of the items' functions, and tells what happens.
 //
-//	f := firing.New(config, id, place, node, ledger)
+//	f := firing.New(config, start)
 //	f.Configure(settings)   // the configuration, or the schedule in force, has changed
 //	f.Stop()                // begins nothing more
 //	f.Quiet()               // whether nothing is in hand

@@ -49,8 +49,9 @@ type Run struct {
 
 // Config is what a Firing works with.
 type Config struct {
+	Host    Host
 	Job     layout.Job
-	Session registry.Session
+	Session Session
 	// Context is that of the runs; its cause is theirs.
 	Context context.Context
 	// Life is the context of the registry session's life.
@@ -61,23 +62,41 @@ type Config struct {
 	// Now is the wall clock.
 	Now    func() time.Time
 	Places *places.Places
-	// Call runs the job's function.
-	Call func(ctx context.Context, r *Run) error
 	// Events is told events.
 	Events *dispatch.Dispatcher
-	// Watch has handle called with what a target shows, until Unwatch.
-	Watch   func(path string, scope registry.Scope, handle func(registry.Event))
-	Unwatch func(path string, scope registry.Scope)
+}
+
+// A Host is the member whose items are fired.
+type Host interface {
+	// Call runs the job's function.
+	Call(ctx context.Context, r *Run) error
 	// Unknown is told that a record names a run of which it is not known whether it is open.
-	Unknown func()
+	Unknown()
 	// Gone is told that the registration has ended, from outside.
-	Gone func(error)
+	Gone(err error)
 	// Changed is told that a state has changed which somebody may wait for.
-	Changed func()
-	// Ended is told that everything of a fire has ended of which a function was called here.
-	Ended func(*Fire)
+	Changed()
+	// FireEnded is told that everything of a fire has ended of which a function was called here.
+	FireEnded(f *Fire)
 	// Late is told that items waited in vain for the listener before their round.
-	Late func(LateRound)
+	Late(r LateRound)
+}
+
+// A Session is one of the registry's that has a handler called with what a target shows, from
+// Follow to Unfollow.
+type Session interface {
+	registry.Session
+	Follow(path string, scope registry.Scope, handle func(registry.Event))
+	Unfollow(path string, scope registry.Scope)
+}
+
+// A Start is what a firing begins with.
+type Start struct {
+	// Place is the registration's.
+	Place execution.Place
+	// Ledger was read from Node.
+	Ledger *ledger.Ledger
+	Node   registry.Node
 	// Settings and Up are what the machine starts with.
 	Settings items.Settings
 	Up       time.Time
@@ -90,17 +109,17 @@ type Firing struct {
 	timer *timer.Timer
 
 	mu       sync.Mutex
-	wall     *timer.Wall
+	wall     timer.Wall
 	id       string
 	machine  *items.Machine
 	stopping bool
-	seen     map[int]bool // item → disabled, while its target is not synced
-	watched  map[int]bool
+	closed   bool         // the nodes by which operators disable items are not watched any more
+	seen     map[int]bool // item → disabled, while the watch of that is not synced
 	fires    map[int64]*Fire
 	runs     map[int]*run // what places have of each item
 	asked    map[int64]*asked
 	kills    map[kill]string // who asks for it
-	barrier  *barrier.Barrier
+	barrier  barrier.Barrier
 	waits    *time.Timer          // when the next wait at the barrier is over; nil: nobody waits
 	armed    map[int]items.Action // runs, by item, whose begins are recorded and which are not due yet
 	first    time.Time            // no armed run is due before; zero: none is armed
@@ -111,20 +130,19 @@ type Firing struct {
 	lastErr  error
 }
 
-// New starts firing what a ledger holds that was read, with its node.
-func New(c Config, id string, p execution.Place, node registry.Node, led *ledger.Ledger) *Firing {
+// New starts firing what a ledger holds.
+func New(c Config, s Start) *Firing {
 	f := &Firing{
-		cfg: c, wall: timer.NewWall(c.Now), id: id,
-		barrier: barrier.New(),
-		machine: items.New(items.Config{Settings: c.Settings, Up: c.Up, Blocked: c.Places.Running(), Places: c.Places.Limit(), Spread: spread(c.Job.Name())}),
+		cfg: c, wall: timer.NewWall(c.Now), id: s.Place.ID,
+		machine: items.New(items.Config{Settings: s.Settings, Up: s.Up, Blocked: c.Places.Running(), Places: c.Places.Limit(), Spread: spread(c.Job.Name())}),
 	}
 	f.timer = c.Clock.Timer(f.tick)
 	f.rec = execution.NewRecorder(execution.Config{
-		Session: c.Session, Context: c.Life, Pool: c.Records, Spare: c.Clock.Spare, Now: c.Now, Running: c.Job.Running, Failover: c.Job.Failover, Misfire: c.Job.Misfire, Locks: locks,
-	}, f, p, node, led)
+		Session: c.Session, Context: c.Life, Pool: c.Records, Spare: c.Clock.Spare, Now: c.Now, Nodes: c.Job, Locks: locks,
+	}, f, s.Place, s.Node, s.Ledger)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.own(led)
+	f.own(s.Ledger)
 	f.arm()
 	return f
 }
@@ -182,10 +200,13 @@ func (f *Firing) setTimer(now time.Time) {
 	}
 }
 
-// Configure puts other settings in force.
+// Configure puts settings in force, where they are others.
 func (f *Firing) Configure(s items.Settings) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if s == f.machine.Settings() {
+		return
+	}
 	f.perform(f.machine.Change(s, f.now()))
 	f.arm()
 }
@@ -304,10 +325,13 @@ func (f *Firing) Close() {
 	f.machine.Stop()
 	f.askBack()
 	f.let(f.barrier.End(time.Now())) // places drop them
-	for n := range f.watched {
-		f.cfg.Unwatch(f.cfg.Job.Disabled(n), registry.Self)
+	if f.closed {
+		return
 	}
-	clear(f.watched)
+	f.closed = true
+	for _, n := range f.machine.Numbers() {
+		f.cfg.Session.Unfollow(f.cfg.Job.Disabled(n), registry.Self)
+	}
 }
 
 // Quiet reports whether no item is in hand.
@@ -345,38 +369,34 @@ func (f *Firing) own(l *ledger.Ledger) {
 	f.perform(f.machine.Own(l, f.now()))
 	f.askBack()
 	if l.Asked() > f.machine.AskedUpTo() {
-		f.cfg.Unknown()
+		f.cfg.Host.Unknown()
 	}
 	after := f.machine.Numbers()
 	if slices.Equal(before, after) && total == f.machine.Total() {
 		return
 	}
-	owned := make(map[int]bool, len(after))
 	for _, n := range after {
-		owned[n] = true
-		if !f.watched[n] {
-			lazymap.Set(&f.watched, n, true)
-			f.cfg.Watch(f.cfg.Job.Disabled(n), registry.Self, func(e registry.Event) { f.onDisabled(n, e) })
+		if _, had := slices.BinarySearch(before, n); !had && !f.closed {
+			f.cfg.Session.Follow(f.cfg.Job.Disabled(n), registry.Self, func(e registry.Event) { f.onDisabled(n, e) })
 		}
 	}
 	for _, n := range before {
-		if !owned[n] {
-			delete(f.watched, n)
-			delete(f.seen, n)
-			f.cfg.Unwatch(f.cfg.Job.Disabled(n), registry.Self)
+		if _, has := slices.BinarySearch(after, n); !has {
+			lazymap.Delete(&f.seen, n)
+			f.cfg.Session.Unfollow(f.cfg.Job.Disabled(n), registry.Self)
 		}
 	}
 	if !slices.Equal(before, after) {
 		dispatch.Emit(f.cfg.Events, event.ItemsChanged{Job: f.cfg.Job.Name(), Items: after, Total: f.machine.Total()})
 	}
-	f.cfg.Changed()
+	f.cfg.Host.Changed()
 }
 
 // onDisabled follows the node by which an operator disables an item.
 func (f *Firing) onDisabled(n int, e registry.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.watched[n] {
+	if f.closed || !f.machine.Holds(n) {
 		return
 	}
 	disabled, syncing := f.seen[n]
@@ -384,7 +404,7 @@ func (f *Firing) onDisabled(n int, e registry.Event) {
 	case e.Synced && !syncing && f.machine.IsKnown(n): // shown once more, as it changes
 		return
 	case e.Synced:
-		delete(f.seen, n)
+		lazymap.Delete(&f.seen, n)
 		f.perform(f.machine.Known(n, disabled, f.now()))
 	case syncing || !f.machine.IsKnown(n):
 		lazymap.Set(&f.seen, n, e.Node.Exists())
@@ -416,4 +436,4 @@ func (f *Firing) Unshown(err error) {
 }
 
 // Gone implements execution.Owner.
-func (f *Firing) Gone(err error) { f.cfg.Gone(err) }
+func (f *Firing) Gone(err error) { f.cfg.Host.Gone(err) }

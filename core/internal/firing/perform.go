@@ -262,7 +262,7 @@ func (f *Firing) entered(r *run) bool {
 
 // Call implements places.Run.
 func (r *run) Call() error {
-	err := r.f.cfg.Call(r.ctx, &r.Run)
+	err := r.f.cfg.Host.Call(r.ctx, &r.Run)
 	if killed, is := errors.AsType[*request.KilledError](context.Cause(r.ctx)); is && errors.Is(err, context.Canceled) {
 		return killed // it says more
 	}
@@ -299,7 +299,7 @@ func (f *Firing) left(r *run, err error, took time.Duration) {
 	if f.machine.Delayed() {
 		f.arm()
 	}
-	f.cfg.Changed()
+	f.cfg.Host.Changed()
 }
 
 // Dropped implements places.Run.
@@ -311,7 +311,7 @@ func (f *Firing) dropped(r *run) {
 	r.over()
 	f.forgetRun(r.Due)
 	f.perform(f.machine.Dropped(r.Run.Item, r.Due))
-	f.cfg.Changed()
+	f.cfg.Host.Changed()
 }
 
 // ended tells the end of a run, and of its fire with the last one.
@@ -349,7 +349,7 @@ func (f *Firing) oneLess(x *Fire) {
 		Job: f.cfg.Job.Name(), Instance: f.id, Epoch: x.epoch, Due: x.due, Items: is.Items, Failed: len(is.Errs), Errs: is.Errs, Took: is.Took,
 	})
 	if x.called {
-		f.cfg.Ended(x)
+		f.cfg.Host.FireEnded(x)
 	}
 }
 
@@ -402,7 +402,7 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 	if f.machine.Delayed() {
 		f.arm()
 	}
-	f.cfg.Changed()
+	f.cfg.Host.Changed()
 }
 
 // Refused implements execution.Owner.
@@ -425,5 +425,5 @@ func (f *Firing) Refused(x execution.Change, why execution.Refusal, rec ledger.I
 	if f.machine.Delayed() {
 		f.arm()
 	}
-	f.cfg.Changed()
+	f.cfg.Host.Changed()
 }

@@ -36,6 +36,17 @@ type fireless struct{}
 func (fireless) Next(time.Time) (time.Time, bool)            { return time.Time{}, false }
 func (fireless) Prev(time.Time, time.Time) (time.Time, bool) { return time.Time{}, false }
 
+// An unwatched session shows nothing.
+type unwatched struct{ registry.Session }
+
+func (unwatched) Follow(string, registry.Scope, func(registry.Event)) {}
+func (unwatched) Unfollow(string, registry.Scope)                     {}
+
+// An idle host is told of changes, and of nothing else.
+type idle struct{ Host }
+
+func (idle) Changed() {}
+
 // A function that a session before has left behind returns after New has looked, and before anybody can be told to
 // unblock its item: it would have been kept until the end of the session.
 func TestAnItemIsNotKeptByAFunctionThatReturnedMeanwhile(t *testing.T) {
@@ -59,10 +70,8 @@ func TestAnItemIsNotKeptByAFunctionThatReturnedMeanwhile(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	f := New(Config{
-		Job: job, Session: ses, Context: ctx, Life: ctx, Records: pool, Clock: clock, Now: time.Now, Places: held, Events: events,
-		Watch: func(string, registry.Scope, func(registry.Event)) {}, Unwatch: func(string, registry.Scope) {},
-		Changed: func() {}, Unknown: func() {}, Settings: items.Settings{Fires: fireless{}},
-	}, "id", execution.Place{ID: "id"}, registry.Node{}, led)
+		Host: idle{}, Job: job, Session: unwatched{ses}, Context: ctx, Life: ctx, Records: pool, Clock: clock, Now: time.Now, Places: held, Events: events,
+	}, Start{Place: execution.Place{ID: "id"}, Ledger: led, Settings: items.Settings{Fires: fireless{}}})
 	t.Cleanup(f.Close)
 	require.True(t, f.machine.Blocked(0))
 	close(before.end)

@@ -108,23 +108,21 @@ type item struct {
 	ready  time.Time // with a fixed delay, when the next run is due
 	place  int       // in delays, or -1
 	// madeUp: the fire in hand was missed. folded is how many others it stands for.
-	madeUp bool
-	folded int
-	// owes: later fires were owed already when the one in hand began, or are anybody's.
-	owes bool
+	// owes: later fires were owed already when it began, or are anybody's.
+	madeUp, owes bool
+	folded       int
 	// freed is when the item was busy last.
 	freed time.Time
 	// redo is the fire that is to run again, as the record has it. redoing: it is in hand.
 	redo    ledger.Redo
+	cut     event.CutReason // why it is not
 	redoing bool
 	// givenBack: the begin in hand is being undone.
 	givenBack bool
 	// ahead: the begin in hand was recorded, or is being, before it was due. next is the fire whose
 	// begin the end in hand asks to have recorded too, or nil. recalled: it is to be given back.
-	ahead    bool
-	next     *following
-	recalled bool
-	cut      event.CutReason // why it is not
+	ahead, recalled bool
+	next            *following
 	// request is the run that somebody asked for which is in hand, or is to run again; else 0.
 	// asked: it has begun every one that it is to, up to this number; before the one in hand it
 	// was askedBefore. shut: one was closed before it began.
@@ -420,6 +418,9 @@ func (m *Machine) Still(still bool, now time.Time) []Action {
 	}
 	return m.done()
 }
+
+// Settings are those in force.
+func (m *Machine) Settings() Settings { return m.set }
 
 // Change puts other settings in force.
 func (m *Machine) Change(s Settings, now time.Time) []Action {
@@ -855,6 +856,9 @@ func (m *Machine) Delayed() bool { return m.set.Delayed }
 
 // Failover reports whether what dead instances ran runs again.
 func (m *Machine) Failover() bool { return m.set.Failover }
+
+// Holds reports whether the item is one of those here.
+func (m *Machine) Holds(n int) bool { return m.items[n] != nil }
 
 // IsKnown reports whether it was seen if an operator has disabled the item.
 func (m *Machine) IsKnown(n int) bool { return m.items[n] != nil && m.items[n].known }

@@ -59,7 +59,7 @@ func (l *Leader) answer(ctx context.Context, plan *sharding.Plan) error {
 	l.mu.Lock()
 	l.asked = false
 	l.mu.Unlock()
-	f := l.cfg.Facts()
+	f := l.cfg.Host.Facts()
 	pulled := l.pulled(f)
 	if !f.Asked && len(pulled) == 0 {
 		l.follow(nil)
@@ -522,10 +522,10 @@ func (l *Leader) follow(open map[int64]bool) {
 	l.results = open
 	l.mu.Unlock()
 	for _, n := range remove {
-		l.cfg.Unwatch(l.cfg.Job.RunResults(n), registry.Children)
+		l.cfg.Session.Unfollow(l.cfg.Job.RunResults(n), registry.Children)
 	}
 	for _, n := range add {
-		l.cfg.Watch(l.cfg.Job.RunResults(n), registry.Children, func(e registry.Event) {
+		l.cfg.Session.Follow(l.cfg.Job.RunResults(n), registry.Children, func(e registry.Event) {
 			if !e.Synced {
 				l.Answer()
 			}
@@ -541,7 +541,7 @@ func (l *Leader) ring(after time.Duration) {
 		l.bell.Stop()
 		l.bell = nil
 	}
-	if after > 0 && l.cfg.Context.Err() == nil {
+	if after > 0 && !l.over && l.cfg.Context.Err() == nil {
 		l.bell = time.AfterFunc(after, l.Look)
 	}
 }

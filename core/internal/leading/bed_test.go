@@ -165,8 +165,7 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 		registry.Create(b.job.Ledger(id), ledger.New(0, 0).Encode()))
 	require.NoError(b, err)
 	m.Leader = New(Config{
-		Session: ses, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now, Facts: m.known,
-		Emit: m.emit, Watch: ses.Follow, Unwatch: ses.Unfollow, Waits: m.wait, Changed: func() {},
+		Host: m, Session: ses, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now,
 	})
 	ses.Follow(b.job.Lives(), registry.Children, m.onLife)
 	ses.Follow(b.job.ShardingState(), registry.Children, func(e registry.Event) {
@@ -203,7 +202,8 @@ func (m *member) onLife(e registry.Event) {
 	m.Look()
 }
 
-func (m *member) known() Facts {
+// Facts implements Host.
+func (m *member) Facts() Facts {
 	m.b.mu.Lock()
 	f := m.b.facts
 	m.b.mu.Unlock()
@@ -222,13 +222,18 @@ func (m *member) known() Facts {
 	return f
 }
 
-func (m *member) emit(e event.Event) {
+// Emit implements Host.
+func (m *member) Emit(e event.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen = append(m.seen, e)
 }
 
-func (m *member) wait(what string) {
+// Changed implements Host.
+func (m *member) Changed() {}
+
+// Waits implements Host.
+func (m *member) Waits(what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.waits = append(m.waits, what)

@@ -23,21 +23,24 @@ const (
 
 // clocks are the questions of instances that compare their clocks with the leader's.
 type clocks struct {
-	task    *workqueue.Task
+	task    *workqueue.Task // answers them; nil until they are watched
 	watched bool
 	asks    map[string]registry.Node // that have no answer yet, by path
 }
 
 // followClocks watches for questions where there may be any.
 func (l *Leader) followClocks() {
-	wanted := l.cfg.Facts().Clocks
+	wanted := l.cfg.Host.Facts().Clocks
 	l.mu.Lock()
 	watched := l.clocks.watched
 	l.clocks.watched = wanted
+	if wanted && l.clocks.task == nil {
+		l.clocks.task = l.cfg.Pool.Task(l.tellTime)
+	}
 	l.mu.Unlock()
 	switch {
 	case wanted && !watched:
-		l.cfg.Watch(l.cfg.Job.Clocks(), registry.Children, l.onClock)
+		l.cfg.Session.Follow(l.cfg.Job.Clocks(), registry.Children, l.onClock)
 	case watched && !wanted:
 		l.forgetClocks()
 	}
@@ -49,7 +52,7 @@ func (l *Leader) forgetClocks() {
 	l.clocks.watched = false
 	clear(l.clocks.asks)
 	l.mu.Unlock()
-	l.cfg.Unwatch(l.cfg.Job.Clocks(), registry.Children)
+	l.cfg.Session.Unfollow(l.cfg.Job.Clocks(), registry.Children)
 }
 
 // onClock notes who asks what the leader's clock says.
@@ -74,7 +77,8 @@ func (l *Leader) onClock(e registry.Event) {
 // tellTime answers them. The clock is read when the question has been seen, and a question that
 // has changed since is refused: so the answer is of a moment after it was asked.
 func (l *Leader) tellTime() {
-	ctx := l.cfg.Context
+	ctx := l.enter()
+	defer l.leave()
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		leads := l.node.Owned && string(l.node.Value) == l.cfg.ID

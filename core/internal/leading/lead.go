@@ -190,7 +190,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
 	}
-	f := l.cfg.Facts()
+	f := l.cfg.Host.Facts()
 	ids := names
 	for _, id := range append(f.Lives, f.Instances...) {
 		if !slices.Contains(ids, id) {
@@ -266,7 +266,7 @@ func (l *Leader) paths(ids []string) []string {
 
 // add takes what was read of ids into the snapshot, and reads the pages of their ledgers.
 func (l *Leader) add(ctx context.Context, s *snapshot, ids []string, nodes []registry.Node) error {
-	eligible := l.cfg.Facts().Eligible
+	eligible := l.cfg.Host.Facts().Eligible
 	roots := make([]registry.Node, len(ids))
 	for i := range ids {
 		roots[i] = nodes[each*i]
@@ -346,7 +346,7 @@ func (l *Leader) foreign(path, among string, err error) {
 // schedule puts the configured schedule in force, where it is not. It reports whether
 // it wrote. The first one is left to the commit that makes the first base.
 func (l *Leader) schedule(ctx context.Context, s *snapshot) (bool, error) {
-	f := l.cfg.Facts()
+	f := l.cfg.Host.Facts()
 	rule := f.Rule
 	was, err := layout.UnmarshalSchedule(s.schedule.Value)
 	if f.ZoneOpen && err == nil && was.Zone != "" {
@@ -438,7 +438,7 @@ func (l *Leader) since(s snapshot, was time.Time) time.Time {
 func (l *Leader) report(p *sharding.Plan, done event.Resharded) {
 	if len(done.Moves) > 0 {
 		slices.SortFunc(done.Moves, func(a, b event.Move) int { return a.Item - b.Item })
-		l.cfg.Emit(done)
+		l.cfg.Host.Emit(done)
 	}
 	if len(p.Lost) > 0 && (len(done.Moves) > 0 || (p.Base != nil && done.Commits > 0)) {
 		l.warn(fmt.Sprintf("items %s stood in no ledger: their records are lost, and nobody knows which fires until now they ran; they go on from here",
@@ -467,20 +467,20 @@ func (l *Leader) await(p *sharding.Plan) {
 		l.lookAgain()
 	}
 	for _, t := range remove {
-		l.cfg.Unwatch(t.path, t.scope)
+		l.cfg.Session.Unfollow(t.path, t.scope)
 	}
 	for _, t := range add {
-		l.cfg.Watch(t.path, t.scope, l.onAwaited)
+		l.cfg.Session.Follow(t.path, t.scope, l.onAwaited)
 	}
 	switch {
 	case len(p.Waiting) > 0:
-		l.cfg.Waits("items " + ledger.FormatRange(p.Waiting) + " to end, before they can be assigned anew")
+		l.cfg.Host.Waits("items " + ledger.FormatRange(p.Waiting) + " to end, before they can be assigned anew")
 	case len(p.Held) > 0:
-		l.cfg.Waits("instances " + strings.Join(p.Held, ", ") + " to account for the sharding total count that ends")
+		l.cfg.Host.Waits("instances " + strings.Join(p.Held, ", ") + " to account for the sharding total count that ends")
 	case away:
-		l.cfg.Waits("the instances to which items " + ledger.FormatRange(p.Away) + " are bound (static sharding)")
+		l.cfg.Host.Waits("the instances to which items " + ledger.FormatRange(p.Away) + " are bound (static sharding)")
 	case over:
-		l.cfg.Waits("")
+		l.cfg.Host.Waits("")
 	}
 }
 

@@ -58,8 +58,9 @@ type Facts struct {
 
 // Config is what a Leader works with.
 type Config struct {
-	Session registry.Session
-	// Context ends with this registration.
+	Host    Host
+	Session Session
+	// Context ends with the session.
 	Context context.Context
 	// Pool runs the leader's tasks.
 	Pool *workqueue.Pool
@@ -68,17 +69,26 @@ type Config struct {
 	ID string
 	// Now is the wall clock.
 	Now func() time.Time
+}
+
+// A Host is the member that leads.
+type Host interface {
 	// Facts returns what is known now.
-	Facts func() Facts
+	Facts() Facts
 	// Emit tells an event.
-	Emit func(event.Event)
-	// Watch has handle called with what a target shows, until Unwatch.
-	Watch   func(path string, scope registry.Scope, handle func(registry.Event))
-	Unwatch func(path string, scope registry.Scope)
+	Emit(e event.Event)
 	// Waits says what the job waits for, "" for nothing.
-	Waits func(what string)
+	Waits(what string)
 	// Changed is told that the leader has stepped down.
-	Changed func()
+	Changed()
+}
+
+// A Session is one of the registry's that has a handler called with what a target shows, from
+// Follow to Unfollow.
+type Session interface {
+	registry.Session
+	Follow(path string, scope registry.Scope, handle func(registry.Event))
+	Unfollow(path string, scope registry.Scope)
 }
 
 // A Leader is one registration's part in leading.
@@ -88,33 +98,38 @@ type Leader struct {
 	tidy *workqueue.Task
 
 	mu       sync.Mutex
-	node     registry.Node // leader/election/instance, as seen last
-	follows  bool          // the term is watched
-	led      bool          // this registration has held the term
+	over     bool               // Close was called
+	busy     int                // tasks at work
+	ctx      context.Context    // of theirs; nil while none is
+	cancel   context.CancelFunc // of ctx
+	node     registry.Node      // leader/election/instance, as seen last
+	follows  bool               // the term is watched
+	led      bool               // this registration has held the term
 	able     bool
 	look     bool
 	viewing  bool // lead is under way
 	untidy   bool
 	off      bool // failover was switched off: nodes of it may stand
-	flags    map[string]bool
-	pause    time.Duration
+	mend     bool // the items' instance nodes are to be compared with the ledgers
+	java     bool // an instance of ElasticJob led last, as far as was seen
 	waiting  bool
 	away     bool // items are bound to instances that are not there
 	wary     bool // a look is to come, whatever happens
+	asked    bool // requests or runs are to be looked at
+	fresh    bool // its term has not looked at rounds yet
+	back     bool // others are to be elected first
+	flags    map[string]bool
+	pause    time.Duration
 	watched  map[target]bool
-	asked    bool                      // requests or runs are to be looked at
 	triggers map[string]registry.Node  // of ElasticJob's tools, by instance; while this one leads
 	results  map[int64]bool            // runs whose results are watched
 	bell     *time.Timer               // the next look at them
 	base     registry.Node             // as the last view had it
 	seen     *snapshot                 // the last view, until the items' instance nodes were compared with it
 	paged    map[string]*ledger.Ledger // those with pages in the last view, by path
-	mend     bool                      // the items' instance nodes are to be compared with the ledgers
-	java     bool                      // an instance of ElasticJob led last, as far as was seen
-	rounds   rounds
+	rounds   *rounds                   // nil until somebody listens to them, or has
 	clocks   clocks
-	back     bool      // others are to be elected first
-	vacant   time.Time // since when it waits for them, zero while somebody leads
+	vacant   time.Time // since when it waits for others, zero while somebody leads
 
 	// Of the work task alone:
 	stamp     int                   // of this leader's commits
@@ -139,7 +154,6 @@ func New(c Config) *Leader {
 	l := &Leader{cfg: c}
 	l.work = c.Pool.Task(l.step)
 	l.tidy = c.Pool.Task(l.tidyUp)
-	l.clocks.task = c.Pool.Task(l.tellTime)
 	return l
 }
 
@@ -204,24 +218,24 @@ func (l *Leader) OnLeader(n registry.Node) {
 	switch {
 	case self:
 		l.led, l.look, l.untidy, l.mend = true, true, true, true
-		l.rounds.fresh = l.rounds.fresh || follow
+		l.fresh = l.fresh || follow
 	case n.Exists():
 		l.java = n.Ephemeral && layout.IsJava(now)
 	}
 	l.mu.Unlock()
 	switch {
 	case follow:
-		l.cfg.Watch(l.cfg.Job.Term(), registry.Self, l.onTerm)
-		l.cfg.Watch(l.cfg.Job.Trigger(), registry.Children, l.onTrigger)
+		l.cfg.Session.Follow(l.cfg.Job.Term(), registry.Self, l.onTerm)
+		l.cfg.Session.Follow(l.cfg.Job.Trigger(), registry.Children, l.onTrigger)
 	case unfollow:
-		l.cfg.Unwatch(l.cfg.Job.Term(), registry.Self)
-		l.cfg.Unwatch(l.cfg.Job.Trigger(), registry.Children)
+		l.cfg.Session.Unfollow(l.cfg.Job.Term(), registry.Self)
+		l.cfg.Session.Unfollow(l.cfg.Job.Trigger(), registry.Children)
 	}
 	if compares {
 		l.forgetClocks()
 	}
 	if was != now {
-		l.cfg.Emit(event.LeaderChanged{Job: l.cfg.Job.Name(), Leader: now, Self: self})
+		l.cfg.Host.Emit(event.LeaderChanged{Job: l.cfg.Job.Name(), Leader: now, Self: self})
 	}
 	l.work.Poke()
 	l.tidy.Poke()
@@ -263,9 +277,36 @@ func (l *Leader) Settled() bool {
 	return !l.led && !l.node.Owned
 }
 
-// Close stops watching. The tasks end with the context.
+// enter returns a context for a task, which ends with Close, or when all tasks have left. There is none while
+// no task is at work: with what requests leave behind in it, it takes more than most leaders do.
+func (l *Leader) enter() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy++; l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancel(l.cfg.Context)
+	}
+	if l.over {
+		l.cancel()
+	}
+	return l.ctx
+}
+
+func (l *Leader) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy--; l.busy == 0 {
+		l.cancel()
+		l.ctx, l.cancel = nil, nil
+	}
+}
+
+// Close ends what the tasks do, and stops watching.
 func (l *Leader) Close() {
 	l.mu.Lock()
+	l.over = true
+	if l.cancel != nil {
+		l.cancel()
+	}
 	targets := map[target]bool{}
 	maps.Copy(targets, l.watched)
 	l.watched = nil
@@ -280,22 +321,24 @@ func (l *Leader) Close() {
 		targets[target{l.cfg.Job.Term(), registry.Self}] = true
 		targets[target{l.cfg.Job.Trigger(), registry.Children}] = true
 	}
-	if l.rounds.watched {
+	if l.rounds != nil && l.rounds.watched {
+		l.rounds.watched = false
 		targets[target{l.cfg.Job.RoundsDir(), registry.Children}] = true
 	}
 	if l.clocks.watched {
 		targets[target{l.cfg.Job.Clocks(), registry.Children}] = true
 	}
-	l.follows, l.rounds.watched, l.clocks.watched = false, false, false
+	l.follows, l.clocks.watched = false, false
 	l.mu.Unlock()
 	for t := range targets {
-		l.cfg.Unwatch(t.path, t.scope)
+		l.cfg.Session.Unfollow(t.path, t.scope)
 	}
 }
 
 // step does what the state asks for. It runs on the work task.
 func (l *Leader) step() {
-	ctx := l.cfg.Context
+	ctx := l.enter()
+	defer l.leave()
 	if ctx.Err() != nil {
 		return
 	}
@@ -322,7 +365,7 @@ func (l *Leader) step() {
 func (l *Leader) hindered(err error) { l.warn("the leader's request failed; trying again", err) }
 
 func (l *Leader) warn(problem string, err error) {
-	l.cfg.Emit(event.Warning{Job: l.cfg.Job.Name(), Problem: problem, Err: err})
+	l.cfg.Host.Emit(event.Warning{Job: l.cfg.Job.Name(), Problem: problem, Err: err})
 }
 
 // act elects, leads, or steps down.
@@ -330,7 +373,7 @@ func (l *Leader) act(ctx context.Context) error {
 	l.mu.Lock()
 	node, led, able := l.node, l.led, l.able
 	ours := node.Owned && string(node.Value) == l.cfg.ID
-	work, asked, heard := l.look || len(l.flags) > 0, l.asked, l.rounds.heard
+	work, asked, heard := l.look || len(l.flags) > 0, l.asked, l.rounds != nil && l.rounds.heard
 	l.mu.Unlock()
 	switch {
 	case ours && !able, led && !ours:
@@ -453,10 +496,10 @@ func (l *Leader) abdicate(ctx context.Context) error {
 	l.led, l.seen, l.paged, l.away = false, nil, nil, false
 	l.mu.Unlock()
 	if away {
-		l.cfg.Waits("") // the next leader says it
+		l.cfg.Host.Waits("") // the next leader says it
 	}
 	l.floor = time.Time{}
-	l.cfg.Changed()
+	l.cfg.Host.Changed()
 	if led {
 		l.work.Poke() // the node may have gone before: nobody else says that there is one to elect
 	}

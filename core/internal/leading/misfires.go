@@ -17,7 +17,7 @@ const misfired = "ElasticJob's misfire"
 // takeMisfires makes one request of ElasticJob's misfire nodes, in the commit that removes them,
 // so that none is honoured twice. Where the job makes nothing up they are removed and told.
 func (l *Leader) takeMisfires(ctx context.Context, guard []registry.Op, nodes []registry.Node) error {
-	f := l.cfg.Facts()
+	f := l.cfg.Host.Facts()
 	if f.Disabled {
 		return nil // they stand until it is enabled
 	}

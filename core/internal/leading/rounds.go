@@ -22,7 +22,6 @@ type rounds struct {
 	watched bool
 	heard   bool                     // something was told since the last look
 	surely  bool                     // look at the ledgers, whatever was told
-	fresh   bool                     // of a term that has not looked yet
 	waits   bool                     // a look is to come, whatever happens
 	told    map[string]ledger.Rounds // by life
 	owners  map[string]ledger.Rounds // by life, as their ledgers said when they were read last
@@ -32,13 +31,21 @@ type rounds struct {
 	created registry.Revision
 }
 
+// listened returns what is known of rounds, since somebody listens to them. The caller holds mu.
+func (l *Leader) listened() *rounds {
+	if l.rounds == nil {
+		l.rounds = &rounds{}
+	}
+	return l.rounds
+}
+
 // maxBegun bounds how many rounds are remembered until they are claimed.
 const maxBegun = 1_000
 
 // OnClaim follows the claim's node.
 func (l *Leader) OnClaim(n registry.Node, c layout.Claim) {
 	l.mu.Lock()
-	r := &l.rounds
+	r := l.listened()
 	if n.Created > r.created || (n.Created == r.created && n.Version > r.version) {
 		r.claim, r.version, r.created, r.heard = c, n.Version, n.Created, true
 	}
@@ -54,7 +61,7 @@ func (l *Leader) onRounds(e registry.Event) {
 	id := path.Base(e.Node.Path)
 	is, err := ledger.DecodeRounds(e.Node.Value)
 	l.mu.Lock()
-	switch r := &l.rounds; {
+	switch r := l.rounds; {
 	case !e.Node.Exists():
 		delete(r.told, id)
 	case err != nil: // a wait goes on without it
@@ -140,20 +147,20 @@ func listeners(f Facts, p layout.Phase) (ids []string) {
 // followRounds claims the rounds that all items have reached, for somebody who listens. With surely
 // the ledgers are read whatever was told.
 func (l *Leader) followRounds(ctx context.Context, surely bool) error {
-	f := l.cfg.Facts()
+	f := l.cfg.Host.Facts()
 	if len(f.Listens) == 0 {
 		l.deafen()
 		return nil
 	}
 	l.mu.Lock()
-	r := &l.rounds
+	r := l.listened()
 	watch := !r.watched
 	surely = surely || r.surely
 	r.watched, r.heard, r.surely = true, false, false
 	idle := !surely && !r.due(f)
 	l.mu.Unlock()
 	if watch {
-		l.cfg.Watch(l.cfg.Job.RoundsDir(), registry.Children, l.onRounds)
+		l.cfg.Session.Follow(l.cfg.Job.RoundsDir(), registry.Children, l.onRounds)
 	}
 	l.followAgain(f)
 	if idle {
@@ -174,15 +181,18 @@ func (l *Leader) followRounds(ctx context.Context, surely bool) error {
 // deafen ends the watch of rounds.
 func (l *Leader) deafen() {
 	l.mu.Lock()
-	watched := l.rounds.watched
-	l.rounds.watched, l.rounds.heard, l.rounds.surely = false, false, false
-	if watched {
-		clear(l.rounds.told)
-		l.rounds.begun = nil
+	watched := false
+	if r := l.rounds; r != nil {
+		watched = r.watched
+		r.watched, r.heard, r.surely = false, false, false
+		if watched {
+			clear(r.told)
+			r.begun = nil
+		}
 	}
 	l.mu.Unlock()
 	if watched {
-		l.cfg.Unwatch(l.cfg.Job.RoundsDir(), registry.Children)
+		l.cfg.Session.Unfollow(l.cfg.Job.RoundsDir(), registry.Children)
 	}
 }
 
@@ -196,7 +206,7 @@ func (l *Leader) followAgain(f Facts) {
 	}
 	l.rounds.waits = true
 	time.AfterFunc(wary, func() {
-		f := l.cfg.Facts()
+		f := l.cfg.Host.Facts()
 		l.mu.Lock()
 		l.rounds.waits = false
 		open := l.rounds.open(f)
@@ -225,18 +235,18 @@ func (l *Leader) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := l.cfg.Facts()
+	f := l.cfg.Host.Facts()
 	was, err := layout.UnmarshalClaim(s.claim.Value)
 	if s.claim.Exists() && err != nil {
 		l.warn("the node "+s.claim.Path+" holds no claim; it is made again", err)
 	}
 	owners, known := s.Rounds()
 	l.mu.Lock()
-	r := &l.rounds
+	r := l.rounds
 	r.claim, r.version, r.created = was, s.claim.Version, s.claim.Created
 	r.owners = owners
-	if r.fresh && known {
-		r.fresh = false
+	if l.fresh && known {
+		l.fresh = false
 		r.recall(s)
 	}
 	r.see(s)
@@ -272,7 +282,7 @@ func (l *Leader) claim(ctx context.Context) error {
 	r.forget(f)
 	l.mu.Unlock()
 	for _, e := range tell {
-		l.cfg.Emit(e)
+		l.cfg.Host.Emit(e)
 	}
 	return nil
 }

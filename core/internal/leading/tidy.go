@@ -17,7 +17,8 @@ import (
 // It runs on the tidy task, in commits that a former leader, or a leader of another epoch,
 // cannot make: each checks the life, the term and the base.
 func (l *Leader) tidyUp() {
-	ctx := l.cfg.Context
+	ctx := l.enter()
+	defer l.leave()
 	l.mu.Lock()
 	leads := l.node.Owned && l.able && string(l.node.Value) == l.cfg.ID
 	untidy := l.untidy && leads
@@ -89,7 +90,7 @@ func (l *Leader) tidyFailover(ctx context.Context) error {
 	l.mu.Lock()
 	off, base := l.off, l.base
 	l.mu.Unlock()
-	if !off || l.cfg.Facts().Failover || !base.Exists() {
+	if !off || l.cfg.Host.Facts().Failover || !base.Exists() {
 		return nil
 	}
 	ops, err := l.failoverNodes(ctx)

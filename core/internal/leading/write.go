@@ -173,10 +173,10 @@ func (l *Leader) tellCut(step sharding.Step) {
 
 func (l *Leader) tellNote(c sharding.Cut) {
 	if c.Note.Instance == "" {
-		l.cfg.Emit(skipped(l.cfg.Job.Name(), c))
+		l.cfg.Host.Emit(skipped(l.cfg.Job.Name(), c))
 		return
 	}
-	l.cfg.Emit(event.ItemCut{
+	l.cfg.Host.Emit(event.ItemCut{
 		Job: l.cfg.Job.Name(), Epoch: c.Epoch, Item: c.Item, Due: c.Note.Due, Instance: c.Note.Instance,
 		Reason: event.CutReason(c.Note.Reason),
 	})

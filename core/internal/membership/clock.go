@@ -50,9 +50,21 @@ func (m *Member) maxTimeDiff() time.Duration {
 	return time.Duration(max(m.set.Stored.MaxTimeDiffSeconds, 0)) * time.Second
 }
 
+// comparing returns what is known of this clock, which nobody wants to know of most jobs. The caller holds mu.
+func (m *Member) comparing() *comparison {
+	if m.clock == nil {
+		m.clock = &comparison{task: m.cfg.Session.Control.Task(m.compare)}
+	}
+	return m.clock
+}
+
 // still reports whether nothing may begin because of this clock. The caller holds mu.
 func (m *Member) still() bool {
-	return m.maxTimeDiff() > 0 && (m.clock.off != "" || m.clock.doubt) && !failpoint.Mutant(failpoint.ClockIgnored)
+	if m.maxTimeDiff() == 0 || failpoint.Mutant(failpoint.ClockIgnored) {
+		return false
+	}
+	c := m.comparing()
+	return c.off != "" || c.doubt
 }
 
 // agrees reports whether the member may register, as far as clocks go. Where it is not known
@@ -60,10 +72,11 @@ func (m *Member) still() bool {
 func (m *Member) agrees() (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := &m.clock
-	switch {
-	case m.maxTimeDiff() == 0 || m.former != nil: // what runs is registered again all the same
+	if m.maxTimeDiff() == 0 || m.former != nil { // what runs is registered again all the same
 		return true, nil
+	}
+	c := m.comparing()
+	switch {
 	case c.off != "":
 		return false, &field.Error{Job: m.name(), Field: "MaxTimeDiff", Problem: c.off}
 	case !c.begun:
@@ -104,7 +117,7 @@ func (m *Member) compare() {
 		leads = string(nodes[0].Value)
 	}
 	switch {
-	case leads == id.String(): // its clock is the one that counts
+	case leads == id: // its clock is the one that counts
 		m.mu.Lock()
 		m.clock.open = false
 		m.mu.Unlock()
@@ -117,10 +130,10 @@ func (m *Member) compare() {
 }
 
 // ask has one question stand in the registry.
-func (m *Member) ask(ctx context.Context, id layout.InstanceID, leader string, bound time.Duration) {
-	node := m.cfg.Job.Clock(id.String())
+func (m *Member) ask(ctx context.Context, id, leader string, bound time.Duration) {
+	node := m.cfg.Job.Clock(id)
 	m.mu.Lock()
-	c := &m.clock
+	c := m.clock
 	before, fresh := "", c.node != node
 	if fresh {
 		before, c.node, c.made = c.node, node, false
@@ -141,7 +154,7 @@ func (m *Member) ask(ctx context.Context, id layout.InstanceID, leader string, b
 	if fresh {
 		m.cfg.Session.Follow(node, registry.Self, m.onClock)
 	}
-	if err := m.putQuestion(ctx, id.String(), number); err != nil && ctx.Err() == nil && !errors.Is(err, registry.ErrSessionLost) {
+	if err := m.putQuestion(ctx, id, number); err != nil && ctx.Err() == nil && !errors.Is(err, registry.ErrSessionLost) {
 		m.warn("the leader's clock cannot be asked for (MaxTimeDiff); trying again", err)
 	}
 	m.compareAfter(0)
@@ -153,7 +166,7 @@ func (m *Member) putQuestion(ctx context.Context, id string, number int64) error
 	defer cancel()
 	for {
 		m.mu.Lock()
-		node, made, registered := m.clock.node, m.clock.made, m.stage >= stageRegistered && m.id.String() == id
+		node, made, registered := m.clock.node, m.clock.made, m.stage >= stageRegistered && m.id == id
 		value := layout.MarshalClock(layout.Clock{Number: number, Off: m.clock.off})
 		m.mu.Unlock()
 		var ops []registry.Op
@@ -200,7 +213,7 @@ func (m *Member) onClock(e registry.Event) {
 	to, elapsed := m.cfg.Now().Round(0), time.Now()
 	is, err := layout.UnmarshalClock(e.Node.Value)
 	m.mu.Lock()
-	c := &m.clock
+	c := m.clock
 	if e.Node.Path == c.node && !e.Node.Exists() {
 		c.made = false
 	}
@@ -251,7 +264,7 @@ func offBy(by time.Duration, here time.Time, leader layout.Clock, bound time.Dur
 // with known false, that nothing is known, and what was found before stays.
 func (m *Member) conclude(off string, known bool) {
 	m.mu.Lock()
-	c := &m.clock
+	c := m.clock
 	was, doubted, bound := c.off != "", c.doubt, c.bound
 	c.doubt, c.settled = false, true
 	if known && (off == "" || !was || c.worded != bound) { // else the first words stay: each comparison has others
@@ -279,7 +292,7 @@ func (m *Member) conclude(off string, known bool) {
 	switch {
 	case gone:
 	case is != was && registered:
-		m.clock.task.Poke() // so that tools see it
+		c.task.Poke() // so that tools see it
 	default:
 		m.compareAfter(0)
 	}
@@ -289,7 +302,7 @@ func (m *Member) conclude(off string, known bool) {
 func (m *Member) compareAfter(after time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := &m.clock
+	c := m.clock
 	switch {
 	case m.paused || m.stage == stageLeft:
 		return
@@ -308,7 +321,7 @@ func (m *Member) compareAfter(after time.Duration) {
 // unanswered goes on without an answer: the leader may be of a version that gives none.
 func (m *Member) unanswered(number int64, leader string) {
 	m.mu.Lock()
-	c := &m.clock
+	c := m.clock
 	over := !c.open || c.number != number || m.paused || m.stage == stageLeft || m.cfg.Session.Context.Err() != nil
 	tell := !over && c.silent != leader
 	if tell {
@@ -327,26 +340,27 @@ func (m *Member) unanswered(number int64, leader string) {
 // doubtClock says that this clock was set: nothing begins by it until it is compared.
 func (m *Member) doubtClock() {
 	m.mu.Lock()
-	l, id := m.leader, m.id.String()
+	l, id := m.leader, m.id
 	doubt := m.maxTimeDiff() > 0 && m.stage == stageFiring && l != nil
 	if doubt {
 		leads := l.Leading()
 		doubt = leads != "" && leads != id && !layout.IsJava(leads)
 	}
 	if doubt {
-		m.clock.doubt = true
+		m.comparing().doubt = true
 	}
+	c := m.clock
 	m.mu.Unlock()
 	if doubt {
 		m.putInForce()
-		m.clock.task.Poke()
+		c.task.Poke()
 	}
 }
 
 // compareNoMore forgets all of it: the configuration allows any difference.
 func (m *Member) compareNoMore(ctx context.Context) {
 	m.mu.Lock()
-	c := &m.clock
+	c := m.clock
 	node := c.node
 	m.stopComparing()
 	c.node, c.made, c.open = "", false, false
@@ -368,6 +382,9 @@ func (m *Member) forgetClock(ctx context.Context, node string) {
 
 // stopComparing stops the timers. The caller holds mu.
 func (m *Member) stopComparing() {
+	if m.clock == nil {
+		return
+	}
 	for _, t := range []*time.Timer{m.clock.next, m.clock.patience} {
 		if t != nil {
 			t.Stop()

@@ -38,7 +38,7 @@ func javaLeader(n registry.Node) string {
 
 // besideJava reports whether an instance is there that knows no ledgers. The caller holds mu.
 func (m *Member) besideJava() bool {
-	for id := range m.instances {
+	for id := range m.instances.All() {
 		if layout.IsJava(id) {
 			return true
 		}

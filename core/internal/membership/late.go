@@ -10,11 +10,18 @@ import (
 	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/settle"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/layout/pages"
 )
 
 // lateWait bounds the requests that find out for whom items have waited.
 const lateWait = 5 * time.Second
+
+// lateRounds are those of which nobody was told yet. The member's mu guards them.
+type lateRounds struct {
+	task   *workqueue.Task // tells of them
+	untold []firing.LateRound
+}
 
 // before is what those want who listen before rounds: the longest wait, and to fail where any
 // of them says so. The caller holds mu.
@@ -30,20 +37,27 @@ func (m *Member) before() (r barrier.Rule) {
 	return r
 }
 
-// onLate is told of a round before which items waited in vain.
-func (m *Member) onLate(r firing.LateRound) {
+// Late implements firing.Host.
+func (m *Member) Late(r firing.LateRound) {
 	m.mu.Lock()
-	m.late = append(m.late, r)
+	if m.late == nil {
+		m.late = &lateRounds{task: m.cfg.Session.Calls.Task(func() { m.tellLateRounds(m.cfg.Session.Context) })}
+	}
+	l := m.late
+	l.untold = append(l.untold, r)
 	m.mu.Unlock()
-	m.tellLate.Poke()
+	l.task.Poke()
 }
 
 // tellLateRounds tells of rounds that were late, and for whom they waited. It runs on a task,
 // since it asks the registry. Once ctx has ended it asks no more, and tells all the same.
 func (m *Member) tellLateRounds(ctx context.Context) {
 	m.mu.Lock()
-	late, id := m.late, m.id.String()
-	m.late = nil
+	var late []firing.LateRound
+	if m.late != nil {
+		late, m.late.untold = m.late.untold, nil
+	}
+	id := m.id
 	m.mu.Unlock()
 	for _, r := range late {
 		e := event.RoundLate{

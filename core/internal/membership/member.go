@@ -4,19 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/dispatch"
 	"github.com/elasticron/elasticron/core/internal/firing"
-	"github.com/elasticron/elasticron/core/internal/items"
 	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/core/internal/ownership"
 	"github.com/elasticron/elasticron/core/internal/places"
 	"github.com/elasticron/elasticron/core/internal/session"
 	"github.com/elasticron/elasticron/core/internal/settings"
+	"github.com/elasticron/elasticron/core/internal/sortedmap"
 	"github.com/elasticron/elasticron/core/internal/timer"
 	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/field"
@@ -38,69 +37,71 @@ type Host interface {
 	ShutDown(id string)
 	// Waits says what the job waits for, "" for nothing.
 	Waits(what string)
+	// Call runs the job's function.
+	Call(ctx context.Context, s *settings.Settings, r *firing.Run, own *ownership.Ownership) error
+	// FireEnded is told that everything of a fire has ended of which a function was called here.
+	FireEnded(f *firing.Fire)
+	// Hear calls the listener to a round. It returns when that has, or, unanswered, when it is not waited
+	// for any longer.
+	Hear(ctx context.Context, r Round) (unanswered bool, err error)
 	// Changed is told that a state has changed which somebody may wait for.
 	Changed()
 }
 
-// Config is what a member works with.
-type Config struct {
-	Host    Host
-	Session *session.Session
-	Clock   *timer.Clock
-	Now     func() time.Time
-	Events  *dispatch.Dispatcher
-	Job     layout.Job
-	// Local is the configuration that the program gave, as it is stored.
-	Local layout.Config
-	// Overwrite: Local replaces the one in the registry.
-	Overwrite bool
-	// Class is the Java class of the job, "" for none.
-	Class string
-	// Beside: it joins although an instance of ElasticJob is registered, or leads.
-	Beside bool
+// A Process is what all members of one have in common.
+type Process struct {
+	Clock  *timer.Clock
+	Now    func() time.Time
+	Events *dispatch.Dispatcher
 	// Strategies are the program's own.
 	Strategies map[string]strategy.Strategy
 	// IP and Name are the stable part of the instance's id.
 	IP, Name string
 	// HostName is for people.
 	HostName string
-	Places   *places.Places
-	// Call runs the job's function.
-	Call func(ctx context.Context, s *settings.Settings, r *firing.Run, own *ownership.Ownership) error
-	// FireEnded is told that everything of a fire has ended of which a function was called here.
-	FireEnded func(*firing.Fire)
-	// Listens says which listeners to rounds the program has, and Hear calls them. It returns
-	// when they have, or when they are not waited for any longer.
+}
+
+// Config is what a member works with.
+type Config struct {
+	*Process
+	Host    Host
+	Session *session.Session
+	Job     layout.Job
+	// Local is the configuration that the program gave, as it is stored. It never changes.
+	Local *layout.Config
+	// Overwrite: Local replaces the one in the registry.
+	Overwrite bool
+	// Class is the Java class of the job, "" for none.
+	Class string
+	// Beside: it joins although an instance of ElasticJob is registered, or leads.
+	Beside bool
+	Places *places.Places
+	// Listens says which listeners to rounds the program has.
 	Listens layout.Listens
-	// unanswered: it gave up before they returned.
-	Hear func(ctx context.Context, r Round) (unanswered bool, err error)
 }
 
 // A Member is a job in one session.
 type Member struct {
-	cfg  Config
-	ctx  context.Context // of the job's runs
-	stop context.CancelCauseFunc
-	task *workqueue.Task
-	runs *workqueue.Task // reads which runs are open
-	// tellLate tells of rounds that were late.
-	tellLate *workqueue.Task
-	check    *timer.Timer // the next reconciliation
+	cfg   Config
+	ctx   context.Context // of the job's runs
+	stop  context.CancelCauseFunc
+	task  *workqueue.Task
+	runs  *workqueue.Task // reads which runs are open
+	check *timer.Timer    // the next reconciliation
 
 	partly bool // some of the job's nodes may be missing, so that each is looked at; the task's
 
-	putting sync.Mutex     // held while what the items go by is put in force
-	put     items.Settings // what was put in force last; guarded by putting
-
+	putting sync.Mutex // held while what the items go by is put in force
 	looking sync.Mutex // held while the leader is told whether it may lead
 
 	mu       sync.Mutex
 	set      *settings.Settings // of the configuration in force; never changed
-	stored   registry.Node      // of the configuration in force, without its value
+	stored   stamp              // of the configuration in force
 	seen     registry.Node      // the configuration as the watch showed it last; its value until it is in force
-	inForce  layout.Schedule
-	rule     timing // what inForce means
-	unsynced int
+	rule     timing             // the schedule in force
+	floor    time.Time          // of it, as it stands in the registry
+	watches  bool               // what it decides by is watched
+	unsynced uint8              // of that, a bit for each that has not been shown as a whole
 	stage    stage
 	broken   error // this registration is over; the next one follows
 	shutDown bool  // somebody deleted the instance: leave for good
@@ -108,26 +109,31 @@ type Member struct {
 	paused   bool
 	retry    time.Duration
 
-	id        layout.InstanceID
+	id        string // of the registration, or of the one that is being made; "" while there is none
 	up        time.Time
-	servers   map[string]string
+	servers   sortedmap.Map[string, string]
 	triggered map[string]registry.Node // instances that ElasticJob 2's word asks to run
 	asks      map[string]bool          // nodes of requests, runs and kills
 	kills     map[string]layout.Kill   // by their nodes' names
 	halted    map[string]bool          // stable names that an operator has paused
-	instances map[string]bool
-	lives     map[string]*layout.Life
+	instances sortedmap.Map[string, struct{}]
+	lives     sortedmap.Map[string, layout.Life]
 	java      java
-	clock     comparison
+	clock     *comparison // nil as long as the configuration has never bounded how far it may be off
 	firing    *firing.Firing
 	leader    *leading.Leader
-	leading   context.CancelFunc
-	claim     layout.Claim
-	claimed   registry.Node // of claim
-	hearing   [layout.Phases]hearing
-	late      []firing.LateRound // to be told
+	rounds    *hearings   // nil until the first round is claimed
+	late      *lateRounds // nil until there is the first one
 	former    *former
 }
+
+// A stamp says which state of a node something is, or that there is none.
+type stamp struct {
+	created, modified registry.Revision
+	version           registry.Version
+}
+
+func stampOf(n registry.Node) stamp { return stamp{n.Created, n.Modified, n.Version} }
 
 // A former registration of the same session, of which the next one is made.
 type former struct {
@@ -151,20 +157,11 @@ const (
 
 // New returns a member that does nothing before Join.
 func New(c Config) *Member {
-	m := &Member{
-		cfg: c, set: &settings.Settings{}, servers: map[string]string{},
-		instances: map[string]bool{}, lives: map[string]*layout.Life{},
-		java: java{joins: c.Beside},
-	}
+	m := &Member{cfg: c, set: &settings.Settings{}, java: java{joins: c.Beside}}
 	m.ctx, m.stop = context.WithCancelCause(c.Session.Context)
 	m.task = c.Session.Control.Task(m.step)
 	m.runs = c.Session.Control.Task(m.readRuns)
-	m.tellLate = c.Session.Calls.Task(func() { m.tellLateRounds(m.cfg.Session.Context) })
 	m.check = c.Clock.Timer(m.reconcile)
-	m.clock.task = c.Session.Control.Task(m.compare)
-	for p := range layout.Phases {
-		m.hearing[p].task = c.Session.Calls.Task(func() { m.hear(p) })
-	}
 	return m
 }
 
@@ -227,7 +224,7 @@ func (m *Member) hindered(err error) { m.warn("a request to the registry failed;
 func (m *Member) advance(ctx context.Context) error {
 	for {
 		m.mu.Lock()
-		at, broken, shutDown, ready := m.stage, m.broken, m.shutDown, m.unsynced <= 0
+		at, broken, shutDown, ready := m.stage, m.broken, m.shutDown, m.unsynced == 0
 		m.mu.Unlock()
 		var err error
 		switch {
@@ -316,11 +313,11 @@ func (m *Member) Unblock(item int) {
 	if f != nil {
 		f.Unblock(item)
 	}
-	m.changed()
+	m.Changed()
 }
 
-// changed tells that a state has changed which somebody may wait for.
-func (m *Member) changed() {
+// Changed implements firing.Host and leading.Host.
+func (m *Member) Changed() {
 	m.mu.Lock()
 	leaving := m.shutDown
 	m.mu.Unlock()
@@ -367,12 +364,10 @@ func (m *Member) State() State {
 		}
 		return s
 	}
-	if m.id.Life != "" && m.stage >= stageRegistered {
-		s.ID = m.id.String()
+	if m.id != "" && m.stage >= stageRegistered {
+		s.ID = m.id
 	}
-	for id := range m.instances {
-		s.Instances = append(s.Instances, id)
-	}
+	s.Instances = m.instances.Keys()
 	switch {
 	case m.stage < stageRegistered:
 	case m.set.Stored.Disabled:
@@ -388,7 +383,6 @@ func (m *Member) State() State {
 	}
 	f, l := m.firing, m.leader
 	m.mu.Unlock()
-	slices.Sort(s.Instances)
 	if f != nil {
 		s.State = f.State()
 	}

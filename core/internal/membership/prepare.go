@@ -143,16 +143,16 @@ func (m *Member) checkClass(root registry.Node) error {
 // configure decides whose configuration counts, and returns what writes it, if anything.
 func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 	if !node.Exists() {
-		text, err := m.marshal(settings.ToWrite(m.cfg.Local, nil))
+		text, err := m.marshal(settings.ToWrite(*m.cfg.Local, nil))
 		return []registry.Op{registry.Create(m.cfg.Job.Config(), text)}, err
 	}
 	stored, err := m.read(node.Value)
-	if m.cfg.Overwrite && (err != nil || len(settings.Adopted(m.cfg.Local, stored)) > 0) {
+	if m.cfg.Overwrite && (err != nil || len(settings.Adopted(*m.cfg.Local, stored)) > 0) {
 		before := &stored
 		if err != nil {
 			before = nil
 		}
-		text, err := m.marshal(settings.ToWrite(m.cfg.Local, before))
+		text, err := m.marshal(settings.ToWrite(*m.cfg.Local, before))
 		return []registry.Op{registry.Set(m.cfg.Job.Config(), text, node.Version)}, err
 	}
 	var set settings.Settings
@@ -166,9 +166,8 @@ func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 		})
 	}
 	m.mu.Lock()
-	first := !m.stored.Exists()
-	m.set, m.stored = &set, node
-	m.stored.Value = nil // what it says is in set
+	first := m.stored.created == 0
+	m.set, m.stored = &set, stampOf(node)
 	m.mu.Unlock()
 	if first {
 		m.tellConfig(set, stored)
@@ -178,7 +177,7 @@ func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 
 // read is UnmarshalConfig, which costs more than to see that this program's own stands as it would write it.
 func (m *Member) read(text []byte) (layout.Config, error) {
-	own := settings.ToWrite(m.cfg.Local, nil)
+	own := settings.ToWrite(*m.cfg.Local, nil)
 	if would, err := layout.MarshalConfig(own); err == nil && bytes.Equal(would, text) {
 		return own, nil
 	}
@@ -195,7 +194,7 @@ func (m *Member) marshal(c layout.Config) ([]byte, error) {
 
 // tellConfig tells what a user should know of the configuration that counts.
 func (m *Member) tellConfig(set settings.Settings, stored layout.Config) {
-	if changes := settings.Adopted(m.cfg.Local, stored); len(changes) > 0 {
+	if changes := settings.Adopted(*m.cfg.Local, stored); len(changes) > 0 {
 		dispatch.Emit(m.cfg.Events, event.ConfigChanged{Job: m.name(), Changes: changes, Adopted: true})
 	}
 	m.tellSettings(set)

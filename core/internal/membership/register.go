@@ -37,24 +37,28 @@ func (m *Member) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	value, err := layout.MarshalInstance(id)
+	is, err := layout.ParseInstanceID(id)
 	if err != nil {
 		return settings.Named(m.name(), err)
 	}
-	begin := append(m.serverOps(), registry.CreateEphemeral(m.cfg.Job.Life(id.String()), m.life()))
+	value, err := layout.MarshalInstance(is)
+	if err != nil {
+		return settings.Named(m.name(), err)
+	}
+	begin := append(m.serverOps(), registry.CreateEphemeral(m.cfg.Job.Life(id), m.life()))
 	m.mu.Lock()
 	leaves := m.shutDown && m.sure
 	m.mu.Unlock()
 	if !leaves { // else it registers only to end what runs, and is given nothing
-		begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Instance(id.String()), value))
+		begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Instance(id), value))
 	}
-	begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Notice(id.String()), nil))
-	ops, fits := m.succeed(id.String(), old, begin)
+	begin = append(begin, registry.CreateEphemeral(m.cfg.Job.Notice(id), nil))
+	ops, fits := m.succeed(id, old, begin)
 	if !fits {
 		m.cfg.Session.GiveUp(fmt.Errorf("core: register: %w: %w", errTooLarge, registry.ErrSessionLost))
 		return nil
 	}
-	marker := slices.IndexFunc(ops, func(op registry.Op) bool { return op.Path == m.cfg.Job.Life(id.String()) })
+	marker := slices.IndexFunc(ops, func(op registry.Op) bool { return op.Path == m.cfg.Job.Life(id) })
 	failpoint.Hit(failpoint.BeforeRegister)
 	_, err = settle.Commit{
 		Store: m.cfg.Session, Ops: ops, Marker: marker, Shows: func(n registry.Node) bool { return n.Owned },
@@ -91,7 +95,7 @@ func (m *Member) register(ctx context.Context) error {
 	m.tellJava()
 	m.mu.Unlock()
 	if cause != nil {
-		m.warn("the registration was removed from outside; the instance has registered again as "+id.String(), cause)
+		m.warn("the registration was removed from outside; the instance has registered again as "+id, cause)
 	}
 	return nil
 }
@@ -150,18 +154,18 @@ func (m *Member) get(ctx context.Context, paths ...string) ([]registry.Node, err
 
 // identify returns the id of this registration: the same over all attempts, since an
 // uncertain one is settled by the next.
-func (m *Member) identify() (layout.InstanceID, error) {
+func (m *Member) identify() (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.id.Life != "" {
+	if m.id != "" {
 		return m.id, nil
 	}
 	id, err := layout.NewInstanceID(m.cfg.IP, m.cfg.Name)
 	if err != nil {
-		return id, &field.Error{Job: m.name(), Field: "instance", Problem: err.Error(), Err: err}
+		return "", &field.Error{Job: m.name(), Field: "instance", Problem: err.Error(), Err: err}
 	}
-	m.id = id
-	return id, nil
+	m.id = id.String()
+	return m.id, nil
 }
 
 // life is the value of the life's node. Up is the earliest that any live instance knows.
@@ -171,7 +175,7 @@ func (m *Member) life() []byte {
 	now := m.cfg.Now()
 	if m.up.IsZero() {
 		m.up = now
-		for _, l := range m.lives {
+		for _, l := range m.lives.All() {
 			if !l.Up.IsZero() && l.Up.Before(m.up) {
 				m.up = l.Up
 			}
@@ -185,7 +189,7 @@ func (m *Member) life() []byte {
 func (m *Member) serverOps() []registry.Op {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	status, known := m.servers[m.cfg.IP]
+	status, known := m.servers.Get(m.cfg.IP)
 	path, disabled := m.cfg.Job.Server(m.cfg.IP), layout.ServerStatus(false)
 	switch {
 	case !known:
@@ -312,15 +316,13 @@ func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.N
 // open starts firing, or goes on, with the ledger that the registration has made.
 func (m *Member) open(ctx context.Context) error {
 	m.mu.Lock()
-	id, f := m.id.String(), m.firing
+	id, f := m.id, m.firing
 	m.mu.Unlock()
 	nodes, err := m.cfg.Session.Get(ctx, m.cfg.Job.Ledger(id))
 	if err != nil {
 		return fmt.Errorf("core: open: %w", err)
 	}
-	place := execution.Place{
-		ID: id, Life: m.cfg.Job.Life(id), Ledger: m.cfg.Job.Ledger(id), Rounds: m.cfg.Job.Rounds(id),
-	}
+	place := execution.Place{ID: id, Life: m.cfg.Job.Life(id), Ledger: m.cfg.Job.Ledger(id)}
 	found, err := pages.Read(ctx, m.cfg.Session.Get, nil, nodes[0])
 	if err != nil {
 		return fmt.Errorf("core: open: %w", err)
@@ -330,12 +332,12 @@ func (m *Member) open(ctx context.Context) error {
 	case errors.Is(found[0].Err, ledger.ErrTorn):
 		return found[0].Err
 	case led == nil:
-		m.gone(fmt.Errorf("core: the new ledger is not there: %w", errors.Join(found[0].Err, registry.ErrNotFound)))
+		m.Gone(fmt.Errorf("core: the new ledger is not there: %w", errors.Join(found[0].Err, registry.ErrNotFound)))
 		return nil
 	case f != nil:
 		f.Resume(id, place, node, led)
 	default:
-		f = firing.New(m.firingConfig(), id, place, node, led)
+		f = firing.New(m.firingConfig(), m.firingStart(place, node, led))
 	}
 	m.mu.Lock()
 	m.firing, m.former = f, &former{id: id, created: node.Created}
@@ -343,6 +345,7 @@ func (m *Member) open(ctx context.Context) error {
 	asked := len(m.asks) > 0 || led.Asked() > 0
 	paused, every := m.paused, m.set.Reconcile
 	m.leader = m.newLeader(id)
+	h := m.rounds
 	m.mu.Unlock()
 	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.onNotice)
 	if paused { // Stop came meanwhile, or somebody shut the instance down
@@ -358,30 +361,36 @@ func (m *Member) open(ctx context.Context) error {
 	m.arm(every)
 	m.cfg.Host.Running(id)
 	m.look()
-	for p := range layout.Phases {
-		m.hearing[p].task.Poke()
-	}
+	h.poke()
 	return nil
 }
 
 func (m *Member) firingConfig() firing.Config {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	return firing.Config{
-		Job: m.cfg.Job, Session: m.cfg.Session, Context: m.ctx, Life: m.cfg.Session.Context,
+		Host: m, Job: m.cfg.Job, Session: m.cfg.Session, Context: m.ctx, Life: m.cfg.Session.Context,
 		Records: m.cfg.Session.Records, Clock: m.cfg.Clock, Now: m.cfg.Now, Places: m.cfg.Places, Events: m.cfg.Events,
-		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Gone: m.gone, Changed: m.changed,
-		Unknown: m.runs.Poke,
-		Late:    m.onLate, Ended: m.cfg.FireEnded,
-		Settings: m.itemSettings(), Up: m.up,
-		Call: func(ctx context.Context, r *firing.Run) error {
-			m.mu.Lock()
-			set := m.set
-			m.mu.Unlock()
-			return m.cfg.Call(ctx, set, r, m.ownership(r))
-		},
 	}
 }
+
+func (m *Member) firingStart(p execution.Place, node registry.Node, led *ledger.Ledger) firing.Start {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return firing.Start{Place: p, Node: node, Ledger: led, Settings: m.itemSettings(), Up: m.up}
+}
+
+// Call implements firing.Host.
+func (m *Member) Call(ctx context.Context, r *firing.Run) error {
+	m.mu.Lock()
+	set := m.set
+	m.mu.Unlock()
+	return m.cfg.Host.Call(ctx, set, r, m.ownership(r))
+}
+
+// FireEnded implements firing.Host.
+func (m *Member) FireEnded(f *firing.Fire) { m.cfg.Host.FireEnded(f) }
+
+// Unknown implements firing.Host.
+func (m *Member) Unknown() { m.runs.Poke() }
 
 // ownership is the hold of a run on its item, over all registrations of the session.
 func (m *Member) ownership(r *firing.Run) *ownership.Ownership {
@@ -398,22 +407,24 @@ func (m *Member) registration() string {
 	if m.stage < stageRegistered || m.stage == stageLeft {
 		return ""
 	}
-	return m.id.String()
+	return m.id
 }
 
 // newLeader makes the leading part of a registration. The caller holds mu.
 func (m *Member) newLeader(id string) *leading.Leader {
-	ctx, cancel := context.WithCancel(m.cfg.Session.Context)
-	m.leading = cancel
 	return leading.New(leading.Config{
-		Session: m.cfg.Session, Context: ctx, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id,
-		Now: m.cfg.Now, Facts: m.facts, Emit: func(e event.Event) { dispatch.Emit(m.cfg.Events, e) },
-		Watch: m.cfg.Session.Follow, Unwatch: m.cfg.Session.Unfollow, Waits: m.cfg.Host.Waits, Changed: m.changed,
+		Host: m, Session: m.cfg.Session, Context: m.cfg.Session.Context, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id, Now: m.cfg.Now,
 	})
 }
 
-// gone says that this registration has ended: somebody deleted a node of it.
-func (m *Member) gone(err error) {
+// Emit implements leading.Host.
+func (m *Member) Emit(e event.Event) { dispatch.Emit(m.cfg.Events, e) }
+
+// Waits implements leading.Host.
+func (m *Member) Waits(what string) { m.cfg.Host.Waits(what) }
+
+// Gone implements firing.Host, and is called where a watch shows that somebody deleted a node of the registration.
+func (m *Member) Gone(err error) {
 	if m.cfg.Session.Context.Err() != nil || m.cfg.Session.Err() != nil {
 		return // the whole session has
 	}
@@ -428,17 +439,14 @@ func (m *Member) gone(err error) {
 // breakOff ends the work under a registration whose nodes are gone. What runs goes on.
 func (m *Member) breakOff(cause error) {
 	m.mu.Lock()
-	f, l, id, old := m.firing, m.leader, m.id.String(), m.former
+	f, l, id, old := m.firing, m.leader, m.id, m.former
 	m.leader = nil
-	if m.leading != nil {
-		m.leading()
-	}
 	m.mu.Unlock()
-	m.cfg.Session.Unfollow(m.cfg.Job.Notice(id), registry.Self)
-	m.cfg.Session.Unfollow(m.cfg.Job.Leader(), registry.Self)
 	if l != nil {
 		l.Close()
 	}
+	m.cfg.Session.Unfollow(m.cfg.Job.Notice(id), registry.Self)
+	m.cfg.Session.Unfollow(m.cfg.Job.Leader(), registry.Self)
 	next := &former{id: id, ledger: ledger.New(0, 0), cause: cause}
 	if old != nil && old.id == id {
 		next.created = old.created
@@ -449,7 +457,7 @@ func (m *Member) breakOff(cause error) {
 	m.mu.Lock()
 	m.former, m.broken = next, nil
 	m.shutDown = m.shutDown && m.sure // else more than the instance is gone
-	m.id = layout.InstanceID{}
+	m.id = ""
 	m.stage = stageWatching
 	m.mu.Unlock()
 	m.cfg.Host.Again()
@@ -458,7 +466,7 @@ func (m *Member) breakOff(cause error) {
 // leave ends this instance alone, after what runs has ended.
 func (m *Member) leave(ctx context.Context) error {
 	m.mu.Lock()
-	f, l, id, sure := m.firing, m.leader, m.id.String(), m.sure
+	f, l, id, sure := m.firing, m.leader, m.id, m.sure
 	m.mu.Unlock()
 	if !sure {
 		nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Life(id), m.cfg.Job.Instance(id))
@@ -472,7 +480,7 @@ func (m *Member) leave(ctx context.Context) error {
 		m.mu.Unlock()
 		switch {
 		case !lives:
-			m.gone(errLifeGone)
+			m.Gone(errLifeGone)
 			return nil
 		case nodes[1].Exists():
 			return nil
@@ -491,7 +499,7 @@ func (m *Member) leave(ctx context.Context) error {
 	}
 	paths := []string{m.cfg.Job.Rounds(id)}
 	m.mu.Lock()
-	if m.clock.node != "" {
+	if m.clock != nil && m.clock.node != "" {
 		paths = append(paths, m.clock.node)
 	}
 	m.mu.Unlock()
@@ -510,7 +518,7 @@ func (m *Member) leave(ctx context.Context) error {
 		Shows: func(n registry.Node) bool { return !n.Exists() },
 	}.Run(ctx, m.hindered)
 	if failed, refused := errors.AsType[*registry.CommitError](err); refused && errors.Is(failed, registry.ErrNotFound) {
-		m.gone(failed) // registers once more, and leaves then
+		m.Gone(failed) // registers once more, and leaves then
 		return nil
 	}
 	if err != nil {

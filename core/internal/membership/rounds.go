@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -25,6 +26,13 @@ type Round struct {
 	Merged int
 	// Attempt is 2 where the instance that was called first has died.
 	Attempt int
+}
+
+// hearings are what a member does about rounds. The member's mu guards them.
+type hearings struct {
+	claim   layout.Claim
+	claimed registry.Node // of claim
+	of      [layout.Phases]hearing
 }
 
 // A hearing is the call of a listener for one phase after another.
@@ -52,10 +60,10 @@ func (m *Member) listened() bool {
 // The caller holds mu.
 func (m *Member) listens() iter.Seq[layout.Listens] {
 	return func(yield func(layout.Listens) bool) {
-		if m.stage >= stageRegistered && m.id.Life != "" && !yield(m.cfg.Listens) {
+		if m.stage >= stageRegistered && m.id != "" && !yield(m.cfg.Listens) {
 			return
 		}
-		for _, l := range m.lives {
+		for _, l := range m.lives.All() {
 			if !yield(l.Listens) {
 				return
 			}
@@ -65,12 +73,7 @@ func (m *Member) listens() iter.Seq[layout.Listens] {
 
 // hears reports whether a listener is being called. The caller holds mu.
 func (m *Member) hears() bool {
-	for p := range layout.Phases {
-		if m.hearing[p].busy {
-			return true
-		}
-	}
-	return false
+	return m.rounds != nil && slices.ContainsFunc(m.rounds.of[:], func(x hearing) bool { return x.busy })
 }
 
 // onClaim follows which rounds listeners are called for.
@@ -79,17 +82,44 @@ func (m *Member) onClaim(n registry.Node) func() {
 	if n.Exists() && err != nil {
 		m.warn("the claim of rounds cannot be read; the leader makes it again", err)
 	}
-	m.claim, m.claimed = c, n
-	l := m.leader
+	if m.rounds == nil {
+		m.rounds = m.newHearings()
+	}
+	h, l := m.rounds, m.leader
+	h.claim, h.claimed = c, n
 	return func() {
 		if l != nil {
 			l.OnClaim(n, c)
 		}
 		m.putClaim()
-		for p := range layout.Phases {
-			m.hearing[p].task.Poke()
-		}
+		h.poke()
 	}
+}
+
+func (m *Member) newHearings() *hearings {
+	h := &hearings{}
+	for p := range layout.Phases {
+		h.of[p].task = m.cfg.Session.Calls.Task(func() { m.hear(h, p) })
+	}
+	return h
+}
+
+// poke has the listeners called for whom the claim says so. There may be no claim yet.
+func (h *hearings) poke() {
+	if h == nil {
+		return
+	}
+	for _, x := range h.of {
+		x.task.Poke()
+	}
+}
+
+// started is the claim of the beginning of a round, which items wait for. The caller holds mu.
+func (m *Member) started() layout.Cursor {
+	if m.rounds == nil {
+		return layout.Cursor{}
+	}
+	return m.rounds.claim.Started
 }
 
 // putClaim gives the items the claim: it changes with each round, and nothing else with it.
@@ -97,7 +127,7 @@ func (m *Member) putClaim() {
 	m.putting.Lock()
 	defer m.putting.Unlock()
 	m.mu.Lock()
-	f, claim, left := m.firing, m.claim.Started, m.stage == stageLeft
+	f, claim, left := m.firing, m.started(), m.stage == stageLeft
 	m.mu.Unlock()
 	if f != nil && !left {
 		f.SetClaim(claim)
@@ -105,18 +135,18 @@ func (m *Member) putClaim() {
 }
 
 // hear calls the listener to a phase where the claim says so, and says that it has returned.
-func (m *Member) hear(p layout.Phase) {
+func (m *Member) hear(h *hearings, p layout.Phase) {
 	m.mu.Lock()
-	x := &m.hearing[p]
-	c, id := *m.claim.Of(p), m.id.String()
+	x := &h.of[p]
+	c, id := *h.claim.Of(p), m.id
 	mine := c.Open() && c.Caller == id && m.stage == stageFiring && m.cfg.Session.Context.Err() == nil
 	fresh := mine && !x.heard.Same(c)
 	if fresh {
 		x.heard, x.busy = c, true
 	}
 	r := Round{Phase: p, Instance: id, Due: c.Due, Attempt: c.Attempt}
-	if !c.Since.IsZero() && m.rule.line.Now != nil {
-		r.Merged = misfire.Count(m.rule.line, c.Since, c.Due.Add(-1)).Count
+	if !c.Since.IsZero() && m.rule.fires != nil {
+		r.Merged = misfire.Count(m.rule.fires, c.Since, c.Due.Add(-1)).Count
 	}
 	m.mu.Unlock()
 	if !fresh {
@@ -124,16 +154,16 @@ func (m *Member) hear(p layout.Phase) {
 	}
 	failpoint.Hit(failpoint.BeforeHear)
 	begun := time.Now()
-	unanswered, err := m.cfg.Hear(m.ctx, r)
+	unanswered, err := m.cfg.Host.Hear(m.ctx, r)
 	dispatch.Emit(m.cfg.Events, event.RoundHeard{
 		Job: m.name(), Phase: phaseOf(p), Due: c.Due, Merged: r.Merged, Attempt: c.Attempt, Took: time.Since(begun), Err: err,
 	})
 	failpoint.Hit(failpoint.AfterHear)
-	m.heard(m.cfg.Session.Context, p, c, err != nil && (!unanswered || c.Fail))
+	m.heard(m.cfg.Session.Context, h, p, c, err != nil && (!unanswered || c.Fail))
 	m.mu.Lock()
 	x.busy = false
 	m.mu.Unlock()
-	m.changed()
+	m.Changed()
 }
 
 func phaseOf(p layout.Phase) event.RoundPhase {
@@ -144,9 +174,9 @@ func phaseOf(p layout.Phase) event.RoundPhase {
 }
 
 // heard says that the listener has returned for c, unless it is another's by now.
-func (m *Member) heard(ctx context.Context, p layout.Phase, c layout.Cursor, failed bool) {
+func (m *Member) heard(ctx context.Context, h *hearings, p layout.Phase, c layout.Cursor, failed bool) {
 	m.mu.Lock()
-	node := m.claimed
+	node := h.claimed
 	m.mu.Unlock()
 	for ctx.Err() == nil {
 		now, err := layout.UnmarshalClaim(node.Value)

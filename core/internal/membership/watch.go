@@ -20,43 +20,42 @@ import (
 	"github.com/elasticron/elasticron/strategy"
 )
 
+// targets is how many watchAll follows.
+const targets = 5
+
 // watchAll follows what the member decides by.
 func (m *Member) watchAll() {
 	m.mu.Lock()
 	m.stage = stageWatching
-	again := m.unsynced < 0 // prepared once more; the watches go on
+	again := m.watches // prepared once more; the watches go on
 	if !again {
-		m.unsynced = 5
+		m.watches, m.unsynced = true, 1<<targets-1
 	}
 	m.mu.Unlock()
 	if again {
 		return
 	}
 	job, watch := m.cfg.Job, m.cfg.Session.Follow
-	watch(job.Servers(), registry.Children, m.noting(m.onServer))
-	watch(job.Instances(), registry.Children, m.noting(m.onInstance))
-	watch(job.Lives(), registry.Children, m.noting(m.onLife))
-	watch(job.InForce(), registry.Children, m.noting(m.onInForce))
-	watch(job.ShardingState(), registry.Children, m.noting(m.onFlag))
+	watch(job.Servers(), registry.Children, m.noting(1<<0, (*Member).onServer))
+	watch(job.Instances(), registry.Children, m.noting(1<<1, (*Member).onInstance))
+	watch(job.Lives(), registry.Children, m.noting(1<<2, (*Member).onLife))
+	watch(job.InForce(), registry.Children, m.noting(1<<3, (*Member).onInForce))
+	watch(job.ShardingState(), registry.Children, m.noting(1<<4, (*Member).onFlag))
 }
 
-// noting wraps the handler of a target that must be synced before the member registers.
+// noting wraps the handler of a target that must be synced before the member registers, with its bit in unsynced.
 // note is called with mu held; what it returns is called without.
-func (m *Member) noting(note func(registry.Node) func()) func(registry.Event) {
-	synced := false
+func (m *Member) noting(bit uint8, note func(*Member, registry.Node) func()) func(registry.Event) {
 	return func(e registry.Event) {
 		var then func()
 		m.mu.Lock()
 		switch {
 		case !e.Synced:
-			then = note(e.Node)
-		case !synced:
-			synced = true
-			if m.unsynced--; m.unsynced == 0 {
-				m.unsynced = -1
-			}
+			then = note(m, e.Node)
+		default:
+			m.unsynced &^= bit
 		}
-		ready := m.unsynced < 0
+		ready := m.unsynced == 0
 		m.mu.Unlock()
 		if then != nil {
 			then()
@@ -69,12 +68,13 @@ func (m *Member) noting(note func(registry.Node) func()) func(registry.Event) {
 
 func (m *Member) onServer(n registry.Node) func() {
 	ip := path.Base(n.Path)
-	if !n.Exists() {
-		delete(m.servers, ip)
+	status := string(n.Value)
+	if n.Exists() {
+		m.servers.Set(ip, status)
 	} else {
-		m.servers[ip] = string(n.Value)
+		m.servers.Delete(ip)
 	}
-	if _, err := layout.ServerEnabled(m.servers[ip]); err != nil {
+	if _, err := layout.ServerEnabled(status); err != nil {
 		m.warn("server "+ip+" is taken as disabled", err)
 	}
 	return m.switched
@@ -94,7 +94,7 @@ func (m *Member) putInForce() {
 	m.mu.Lock()
 	f, begins, set, left := m.firing, m.begins(), m.itemSettings(), m.stage == stageLeft
 	after, beside, foreign := m.set.ShowAfter, m.besideJava(), m.java.led != ""
-	listened, before, claim := m.listened(), m.before(), m.claim.Started
+	listened, before, claim := m.listened(), m.before(), m.started()
 	kills, still := slices.Collect(maps.Values(m.kills)), m.still()
 	m.mu.Unlock()
 	if f == nil || left {
@@ -108,10 +108,7 @@ func (m *Member) putInForce() {
 	f.Listen(listened)
 	f.SetClaim(claim)
 	f.SetBefore(before)
-	if set != m.put {
-		m.put = set
-		f.Configure(set)
-	}
+	f.Configure(set)
 }
 
 // begins reports whether anything may begin here, by operators' wishes.
@@ -122,28 +119,28 @@ func (m *Member) able() bool { return m.enabled(m.cfg.IP) && !m.halted[m.cfg.Nam
 
 // enabled reports whether instances of the server may own items.
 func (m *Member) enabled(ip string) bool {
-	status, known := m.servers[ip]
+	status, known := m.servers.Get(ip)
 	on, err := layout.ServerEnabled(status)
 	return known && err == nil && on
 }
 
 func (m *Member) onInstance(n registry.Node) func() {
 	id := path.Base(n.Path)
-	had, pulled := m.instances[id], false
+	had, pulled := m.instances.Has(id), false
 	delete(m.triggered, id)
 	if layout.IsJava(id) {
 		m.onJava(id, n.Ephemeral)
 	}
 	if n.Exists() {
-		m.instances[id] = true
+		m.instances.Set(id, struct{}{})
 		if layout.Triggered(n.Value) {
 			lazymap.Set(&m.triggered, id, n)
 			pulled = true
 		}
 	} else {
-		delete(m.instances, id)
+		m.instances.Delete(id)
 		// Ours is gone, seen before or not: if the life stands, somebody shut this instance down.
-		if m.id.Life != "" && id == m.id.String() {
+		if m.id != "" && id == m.id {
 			m.shutDown = true
 			return m.look
 		}
@@ -164,10 +161,10 @@ func (m *Member) onInstance(n registry.Node) func() {
 func (m *Member) onLife(n registry.Node) func() {
 	id := path.Base(n.Path)
 	if !n.Exists() {
-		was, had := m.lives[id]
-		delete(m.lives, id)
-		if had && m.stage >= stageRegistered && id == m.id.String() {
-			return func() { m.gone(errLifeGone) }
+		was, had := m.lives.Get(id)
+		m.lives.Delete(id)
+		if had && m.stage >= stageRegistered && id == m.id {
+			return func() { m.Gone(errLifeGone) }
 		}
 		if had && was.Listens != (layout.Listens{}) {
 			return m.switched
@@ -177,13 +174,14 @@ func (m *Member) onLife(n registry.Node) func() {
 	life, err := layout.UnmarshalLife(n.Value)
 	if err != nil {
 		m.warn("foreign value in "+n.Path, err)
-		if was, had := m.lives[id]; had {
+		if was, had := m.lives.Get(id); had {
 			life.Listens = was.Listens // as far as it is known
 		}
 	}
-	m.lives[id] = &life
-	if own := m.cfg.Listens; id == m.id.String() && m.stage >= stageRegistered && (err != nil || life.Listens != own) && own != (layout.Listens{}) {
-		return func() { m.gone(errLifeForged) } // nobody would call it any more
+	life.Zone, life.Host = "", "" // they are for people
+	m.lives.Set(id, life)
+	if own := m.cfg.Listens; id == m.id && m.stage >= stageRegistered && (err != nil || life.Listens != own) && own != (layout.Listens{}) {
+		return func() { m.Gone(errLifeForged) } // nobody would call it any more
 	}
 	if life.Listens != (layout.Listens{}) {
 		return m.switched
@@ -231,10 +229,10 @@ func (m *Member) onInForce(n registry.Node) func() {
 		var t timing
 		if t, err = timingOf(s); err == nil {
 			t.floor = m.rule.floor
-			if !s.Floor.Equal(m.inForce.Floor) {
+			if !s.Floor.Equal(m.floor) {
 				t.floor = earlier(s.Floor, m.cfg.Now()) // another clock may be far ahead
 			}
-			m.inForce, m.rule = s, t
+			m.floor, m.rule = s.Floor, t
 			return m.refire
 		}
 	}
@@ -265,7 +263,7 @@ func (m *Member) silent() bool {
 
 // A timing is what a schedule in force means to the items.
 type timing struct {
-	line    misfire.Line
+	fires   misfire.Fires // a misfire.Line; nil: none is in force
 	delayed bool
 	delay   time.Duration
 	// onRequest: it has no fires.
@@ -285,12 +283,13 @@ func timingOf(s layout.Schedule) (timing, error) {
 	if err != nil {
 		return timing{}, err
 	}
-	t := timing{line: misfire.Line{Since: s.Since, Now: now}, onRequest: now.OnRequest()}
-	t.delay, t.delayed = now.Delay()
+	line := misfire.Line{Since: s.Since, Now: now}
 	before, err := lineOf(s.Before)
 	if before.Now != nil {
-		t.line.Before = before
+		line.Before = before
 	}
+	t := timing{fires: line, onRequest: now.OnRequest()}
+	t.delay, t.delayed = now.Delay()
 	return t, err
 }
 
@@ -318,8 +317,8 @@ func lineOf(past []layout.Past) (line misfire.Line, err error) {
 // itemSettings are what the items go by now. The caller holds mu.
 func (m *Member) itemSettings() items.Settings {
 	t := m.rule
-	if t.line.Now == nil { // nobody has put one in force yet, and nobody owns anything
-		t.line.Now = m.set.Schedule
+	if t.fires == nil { // nobody has put one in force yet, and nobody owns anything
+		t.fires = misfire.Line{Now: m.set.Schedule}
 		t.delay, t.delayed = m.set.Schedule.Delay()
 	}
 	ahead := m.set.Ahead
@@ -328,7 +327,7 @@ func (m *Member) itemSettings() items.Settings {
 	}
 	return items.Settings{
 		Ahead:   ahead,
-		Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.line, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover,
+		Monitor: m.set.Monitor, Delayed: t.delayed, Delay: t.delay, Fires: t.fires, Misfire: m.set.Misfire, Failover: m.set.Stored.Failover,
 		Floor: t.floor, Rounds: m.listened(),
 	}
 }
@@ -345,10 +344,13 @@ func (m *Member) onLeader(e registry.Event) {
 	l.OnLeader(e.Node)
 	m.look()
 	m.mu.Lock()
-	compares := m.maxTimeDiff() > 0
+	var c *comparison
+	if m.maxTimeDiff() > 0 {
+		c = m.comparing()
+	}
 	m.mu.Unlock()
-	if compares {
-		m.clock.task.Poke() // with whoever leads now
+	if c != nil {
+		c.task.Poke() // with whoever leads now
 	}
 }
 
@@ -361,8 +363,8 @@ func (m *Member) tellLeader(look func(*leading.Leader)) {
 	m.looking.Lock()
 	m.mu.Lock()
 	l := m.leader
-	able := l != nil && m.able() && m.instances[m.id.String()] && !m.paused && m.stage == stageFiring
-	off := m.clock.off != "" && m.maxTimeDiff() > 0
+	able := l != nil && m.able() && m.instances.Has(m.id) && !m.paused && m.stage == stageFiring
+	off := m.maxTimeDiff() > 0 && m.comparing().off != ""
 	m.mu.Unlock()
 	if l != nil {
 		l.StandBack(off)
@@ -370,7 +372,7 @@ func (m *Member) tellLeader(look func(*leading.Leader)) {
 		look(l)
 	}
 	m.looking.Unlock()
-	m.changed()
+	m.Changed()
 }
 
 // onNotice has the ledger read that the leader has written.
@@ -382,7 +384,7 @@ func (m *Member) onNotice(e registry.Event) {
 	f := m.firing
 	m.mu.Unlock()
 	if !e.Node.Exists() {
-		m.gone(errNoticeGone)
+		m.Gone(errNoticeGone)
 	} else if f != nil {
 		f.Refresh(layout.UnmarshalNotice(e.Node.Value).Still)
 	}
@@ -413,8 +415,8 @@ func (m *Member) adoptConfig() {
 	m.mu.Lock()
 	n := m.seen
 	early := m.stage < stagePrepared
-	before := n.Exists() && n.Modified < m.stored.Modified // of an incarnation before
-	known := early || before || (n.Created == m.stored.Created && n.Version <= m.stored.Version) || n.Path == ""
+	before := n.Exists() && n.Modified < m.stored.modified // of an incarnation before
+	known := early || before || (n.Created == m.stored.created && n.Version <= m.stored.version) || n.Path == ""
 	if known && !early {
 		m.seen.Value = nil // it is in force, and long
 	}
@@ -436,8 +438,7 @@ func (m *Member) adoptConfig() {
 		m.mu.Unlock()
 		return // whoever saw the next one adopts that
 	}
-	m.stored = n
-	m.stored.Value, m.seen.Value = nil, nil
+	m.stored, m.seen.Value = stampOf(n), nil
 	was := m.set
 	if err == nil {
 		m.set = &set
@@ -457,7 +458,10 @@ func (m *Member) adoptConfig() {
 	m.tellSettings(set)
 	m.putInForce()
 	if was.Stored.MaxTimeDiffSeconds != set.Stored.MaxTimeDiffSeconds {
-		m.clock.task.Poke()
+		m.mu.Lock()
+		c := m.comparing()
+		m.mu.Unlock()
+		c.task.Poke()
 	}
 	if f != nil {
 		m.arm(set.Reconcile)
@@ -467,14 +471,13 @@ func (m *Member) adoptConfig() {
 	}
 }
 
-// facts are what the leader needs to know.
-func (m *Member) facts() leading.Facts {
+// Facts implements leading.Host.
+func (m *Member) Facts() leading.Facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	lives := slices.Sorted(maps.Keys(m.lives))
 	eligible := map[string]bool{}
-	instances := make([]string, 0, len(m.instances))
-	for id := range m.instances {
+	var instances []string
+	for id := range m.instances.All() {
 		if layout.IsJava(id) {
 			continue // it has no ledger, and waits for none
 		}
@@ -483,11 +486,10 @@ func (m *Member) facts() leading.Facts {
 			eligible[id] = m.enabled(parsed.IP) && !m.halted[parsed.Stable()]
 		}
 	}
-	slices.Sort(instances)
 	set := m.itemSettings()
 	s := m.set
 	f := leading.Facts{
-		Total: s.Stored.ShardingTotalCount, Configured: m.stored.Modified, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Static: s.Stored.StaticSharding, Up: m.up, Lives: lives, Instances: instances,
+		Total: s.Stored.ShardingTotalCount, Configured: m.stored.modified, Monitor: s.Monitor, Delayed: set.Delayed, Failover: s.Stored.Failover, Window: s.Misfire.Window, Static: s.Stored.StaticSharding, Up: m.up, Lives: m.lives.Keys(), Instances: instances,
 		Rule: layout.Rule{
 			Cron: s.Stored.Cron, Zone: s.Zone, Gap: s.Stored.Props[settings.PropGap], Overlap: s.Stored.Props[settings.PropOverlap],
 		},
@@ -498,7 +500,7 @@ func (m *Member) facts() leading.Facts {
 	}
 	if m.listened() {
 		f.Listens = map[string]layout.Listens{}
-		for id, l := range m.lives {
+		for id, l := range m.lives.All() {
 			if l.Listens != (layout.Listens{}) {
 				f.Listens[id] = l.Listens
 			}
@@ -538,9 +540,9 @@ func (m *Member) believe() {
 	now := m.cfg.Now()
 	limit := now.Add(ledger.Believable)
 	m.mu.Lock()
-	f, own, paused := m.firing, m.id.String(), m.paused || m.still()
+	f, own, paused := m.firing, m.id, m.paused || m.still()
 	behind := ""
-	for id, l := range m.lives {
+	for id, l := range m.lives.All() {
 		if id != own && l.At.After(limit) {
 			behind = id
 		}

@@ -40,8 +40,8 @@ type Wall struct {
 }
 
 // NewWall returns the wall clock that now reads.
-func NewWall(now func() time.Time) *Wall {
-	return &Wall{now: now, last: now().Round(0), mono: time.Now()}
+func NewWall(now func() time.Time) Wall {
+	return Wall{now: now, last: now().Round(0), mono: time.Now()}
 }
 
 // Look returns what the clock says, and by how much it was set since it was looked at last: 0
@@ -63,7 +63,7 @@ func (w *Wall) Last() time.Time { return w.last }
 type Clock struct {
 	now    func() time.Time
 	jumped func(by time.Duration)
-	wall   *Wall
+	wall   Wall
 	mu     sync.Mutex
 	queue  queue
 	wake   chan struct{}

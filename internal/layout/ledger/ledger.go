@@ -116,6 +116,7 @@ type Ledger struct {
 	owned set
 	runs  int
 
+	// Most ledgers have no pages: the maps of them are nil until there is something to put into them.
 	root   part
 	pages  map[int]*part // what does not stand in the root, by page
 	per    int           // how many numbers a page has; it stays while there are pages
@@ -132,21 +133,16 @@ type part struct {
 	size   int           // of items
 }
 
-func newPart() *part { return &part{groups: map[Item]*set{}, lasts: map[Last]*set{}} }
-
 // New returns an empty ledger of an epoch.
 func New(epoch, total int) *Ledger {
-	return &Ledger{
-		Epoch: epoch, Total: total, items: map[int]Item{}, root: *newPart(),
-		pages: map[int]*part{}, stands: map[int]page{}, dirty: map[int]bool{},
-	}
+	return &Ledger{Epoch: epoch, Total: total, items: map[int]Item{}}
 }
 
 // Clone returns a copy that shares nothing.
 func (l *Ledger) Clone() *Ledger {
 	c := *l
 	c.items, c.owned, c.root = maps.Clone(l.items), *l.owned.clone(), *l.root.clone()
-	c.pages, c.stands, c.dirty = make(map[int]*part, len(l.pages)), maps.Clone(l.stands), maps.Clone(l.dirty)
+	c.pages, c.stands, c.dirty = maps.Clone(l.pages), maps.Clone(l.stands), maps.Clone(l.dirty)
 	for p, x := range l.pages {
 		c.pages[p] = x.clone()
 	}
@@ -154,14 +150,23 @@ func (l *Ledger) Clone() *Ledger {
 }
 
 func (x *part) clone() *part {
-	c := &part{groups: make(map[Item]*set, len(x.groups)), lasts: make(map[Last]*set, len(x.lasts)), size: x.size}
-	for k, s := range x.groups {
-		c.groups[k] = s.clone()
-	}
-	for k, s := range x.lasts {
-		c.lasts[k] = s.clone()
+	return &part{groups: clones(x.groups), lasts: clones(x.lasts), size: x.size}
+}
+
+func clones[K comparable](groups map[K]*set) map[K]*set {
+	c := maps.Clone(groups)
+	for k, s := range groups {
+		c[k] = s.clone()
 	}
 	return c
+}
+
+// put puts a value into a map that is made with the first one.
+func put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
 }
 
 // all yields the parts, the root first.
@@ -208,7 +213,7 @@ func (l *Ledger) Set(n int, it Item) {
 		x.enter(n, it)
 	} else if is := it.record(); was.record() != is {
 		exit(x.groups, was.record(), n)
-		enter(x.groups, is, n)
+		enter(&x.groups, is, n)
 	}
 	if was.Running() {
 		l.runs--
@@ -226,13 +231,13 @@ func (l *Ledger) Set(n int, it Item) {
 // enter takes an item in.
 func (x *part) enter(n int, it Item) {
 	x.size++
-	enter(x.groups, it.record(), n)
+	enter(&x.groups, it.record(), n)
 	x.enterLast(n, it.Last)
 }
 
 func (x *part) enterLast(n int, last Last) {
 	if last != (Last{}) {
-		enter(x.lasts, last, n)
+		enter(&x.lasts, last, n)
 	}
 }
 
@@ -281,11 +286,11 @@ func (x Last) before(y Last) bool {
 }
 
 // enter takes an item into the group of k.
-func enter[K comparable](groups map[K]*set, k K, n int) {
-	g := groups[k]
+func enter[K comparable](groups *map[K]*set, k K, n int) {
+	g := (*groups)[k]
 	if g == nil {
 		g = &set{}
-		groups[k] = g
+		put(groups, k, g)
 	}
 	g.add(n)
 }

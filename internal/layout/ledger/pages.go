@@ -113,13 +113,13 @@ func (l *Ledger) Write(mark int64, r Room) *Write {
 	if len(l.pages) == 0 && len(l.stands) == l.Strays() {
 		l.per = max(1, r.Value/perPage)
 	}
-	w := &Write{stands: map[int]page{}}
+	w := &Write{}
 	marks := map[int]int64{}
 	for _, p := range slices.Sorted(maps.Keys(l.stands)) {
 		switch is := l.stands[p]; {
 		case l.pages[p] != nil || is.fault == absent:
 		case is.fault == stray && len(w.Pages)+len(l.dirty) >= r.Ops: // another commit will delete it
-			w.stands[p] = is
+			put(&w.stands, p, is)
 		default:
 			w.Pages = append(w.Pages, Page{Number: p})
 		}
@@ -128,7 +128,8 @@ func (l *Ledger) Write(mark int64, r Room) *Write {
 	for _, p := range l.listed() {
 		if is := l.stands[p]; is.fault != sound && !l.dirty[p] {
 			if mends--; mends < 0 { // another commit will
-				w.stands[p], marks[p] = is, is.mark
+				put(&w.stands, p, is)
+				marks[p] = is.mark
 				continue
 			}
 		}
@@ -157,18 +158,20 @@ func (w *Write) forget(p int) {
 func (w *Write) keep(l *Ledger, p int, mark int64, marks map[int]int64, size int) {
 	is, stands := l.stands[p]
 	if stands && is.fault == sound && !l.dirty[p] {
-		w.stands[p], marks[p] = is, is.mark
+		put(&w.stands, p, is)
+		marks[p] = is.mark
 		return
 	}
 	b := strconv.AppendInt([]byte(`{"mark":`), mark, 10)
 	value, _ := l.pages[p].append(b, pageLast, size)
 	w.Pages = append(w.Pages, Page{Number: p, Value: value, New: !stands || is.fault == absent})
-	w.stands[p], marks[p] = page{mark: mark, size: len(value)}, mark
+	put(&w.stands, p, page{mark: mark, size: len(value)})
+	marks[p] = mark
 }
 
 // Written takes it that the registry has what Write returned last.
 func (l *Ledger) Written() {
-	l.stands, l.bare = l.wrote.stands, l.wrote.bare
+	l.stands, l.bare, l.wrote = l.wrote.stands, l.wrote.bare, nil
 	clear(l.dirty)
 	if len(l.pages) == 0 {
 		l.per = 0
@@ -209,7 +212,7 @@ func (l *Ledger) marks() map[int]int64 {
 func (l *Ledger) Anew() {
 	clear(l.stands)
 	for p := range l.pages {
-		l.dirty[p] = true
+		put(&l.dirty, p, true)
 	}
 }
 
@@ -235,7 +238,7 @@ func (l *Ledger) Lacks(p int, stands bool) {
 	default:
 		return
 	}
-	l.stands[p] = is
+	put(&l.stands, p, is)
 }
 
 // Mends reports whether the next write mends what somebody did to pages.
@@ -339,7 +342,7 @@ func (l *Ledger) of(n int) *part {
 func (l *Ledger) touch(n int) *part {
 	x := l.of(n)
 	if x != &l.root {
-		l.dirty[n/l.per] = true
+		put(&l.dirty, n/l.per, true)
 	}
 	return x
 }
@@ -380,13 +383,13 @@ func (l *Ledger) join(p int) {
 
 // splitOff has items stand in a page that stand in the root.
 func (l *Ledger) splitOff(p int) {
-	x := newPart()
+	x := &part{}
 	for n := l.owned.first(p * l.per); n >= 0 && n < (p+1)*l.per; n = l.owned.first(n + 1) {
 		it := l.items[n]
 		l.root.exit(n, it)
 		x.enter(n, it)
 	}
-	l.pages[p] = x
+	put(&l.pages, p, x)
 	l.forget(x)
 }
 
@@ -445,7 +448,8 @@ func Open(value []byte) (*Reading, error) {
 		if doc.Per < 1 || doc.Per > maxTotal || p < 0 || p > maxTotal || p*doc.Per >= l.Total {
 			return nil, fmt.Errorf("ledger: pages: there is none %d, of %d items each", p, doc.Per)
 		}
-		l.per, l.pages[p], r.marks[p] = doc.Per, newPart(), mark
+		l.per, r.marks[p] = doc.Per, mark
+		put(&l.pages, p, &part{})
 	}
 	if err := l.add(doc.content); err != nil {
 		return nil, err
@@ -509,7 +513,7 @@ func (r *Reading) Page(p int, value []byte) error {
 	for n, it := range one.All() {
 		l.Set(n, it)
 	}
-	l.stands[p] = page{mark: mark, size: len(value)}
+	put(&l.stands, p, page{mark: mark, size: len(value)})
 	delete(l.dirty, p)
 	delete(r.marks, p)
 	return nil
@@ -529,7 +533,7 @@ func (r *Reading) Reuse(before *Ledger) {
 			it, _ := before.Get(n)
 			r.led.Set(n, it)
 		}
-		r.led.stands[p] = is
+		put(&r.led.stands, p, is)
 		delete(r.led.dirty, p)
 		delete(r.marks, p)
 	}

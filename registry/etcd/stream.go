@@ -172,8 +172,15 @@ func (t *target) keys() (from, to []byte) {
 	if t.Scope == registry.Self {
 		return nodeKey(t.Path), nil
 	}
-	first, end := childRange(t.Path)
-	return []byte(first), []byte(end)
+	return childRange(t.Path)
+}
+
+// nodePath is the path of a node whose key is one of keys.
+func (t *target) nodePath(key []byte) (string, bool) {
+	if t.Scope == registry.Self {
+		return t.Path, true
+	}
+	return nodePath(key)
 }
 
 // request asks for what comes after the state that is known, or else from now on, and the state is read after that.
@@ -233,7 +240,7 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
 	present := make([]registry.Node, 0, len(kvs))
 	for _, kv := range kvs {
-		if path, ok := nodePath(kv.Key); ok {
+		if path, ok := t.nodePath(kv.Key); ok {
 			present = append(present, w.s.node(path, kv))
 		}
 	}
@@ -329,7 +336,7 @@ func (w *watcher) put(t *target, events []*mvccpb.Event) {
 			continue
 		}
 		last = max(last, ev.Kv.ModRevision)
-		path, ok := nodePath(ev.Kv.Key)
+		path, ok := t.nodePath(ev.Kv.Key)
 		switch {
 		case !ok:
 		case ev.Type == mvccpb.Event_DELETE:

@@ -134,9 +134,9 @@ func (w *watcher) requests() []*pb.WatchRequest {
 	var requests []*pb.WatchRequest
 	if w.pingDue {
 		w.pingDue = false
-		id := w.nextID()
-		requests = append(requests, create(&pb.WatchCreateRequest{Key: []byte(root), WatchId: id}))
-		w.canceled = append(w.canceled, id)
+		w.asked++
+		requests = append(requests, create(&pb.WatchCreateRequest{Key: []byte(root), WatchId: w.asked}))
+		w.canceled = append(w.canceled, w.asked)
 	}
 	for _, id := range w.canceled {
 		requests = append(requests, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
@@ -149,19 +149,13 @@ func (w *watcher) requests() []*pb.WatchRequest {
 		if t.removed {
 			continue
 		}
-		t.id = w.nextID()
+		w.asked++
+		t.id = w.asked
 		w.byID[t.id] = t
 		requests = append(requests, create(t.request()))
 	}
 	w.unsent = w.unsent[n:]
 	return requests
-}
-
-// nextID returns the id of a watch that is asked for next.
-func (w *watcher) nextID() int64 {
-	w.lastID++
-	w.inOrder = append(w.inOrder, w.lastID)
-	return w.lastID
 }
 
 func create(r *pb.WatchCreateRequest) *pb.WatchRequest {
@@ -254,7 +248,8 @@ func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
 func (w *watcher) resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.byID, w.inOrder, w.canceled, w.unread, w.unsent = map[int64]*target{}, nil, nil, nil, nil
+	w.byID, w.confirmed = map[int64]*target{}, w.asked
+	w.canceled, w.unread, w.unsent = nil, nil, nil
 	w.pinged, w.pingDue = false, false
 	for _, t := range w.Targets {
 		t.id, t.early = 0, nil
@@ -287,11 +282,12 @@ func (w *watcher) handle(resp *pb.WatchResponse) bool {
 	id := resp.WatchId
 	w.pinged = false
 	if resp.Created {
-		if len(w.inOrder) == 0 {
+		if w.confirmed == w.asked {
 			return false
 		}
 		// A refusal does not say which watch it is about, but answers come in order.
-		id, w.inOrder = w.inOrder[0], w.inOrder[1:]
+		w.confirmed++
+		id = w.confirmed
 	}
 	t := w.byID[id]
 	switch {
@@ -307,7 +303,7 @@ func (w *watcher) handle(resp *pb.WatchResponse) bool {
 	default:
 		w.put(t, resp.Events)
 	}
-	if n := len(w.unread); n >= maxReads || n > 0 && len(w.inOrder) == 0 { // those that come soon are read together
+	if n := len(w.unread); n >= maxReads || n > 0 && w.confirmed == w.asked { // those that come soon are read together
 		wait.Wake(w.feed)
 	}
 	return true

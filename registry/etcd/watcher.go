@@ -22,9 +22,10 @@ type watcher struct {
 	ended chan struct{}   // run has returned
 	feed  chan struct{}   // there is something to read or send
 
-	mu     sync.Mutex
-	byID   map[int64]*target
-	lastID int64
+	mu        sync.Mutex
+	byID      map[int64]*target
+	asked     int64 // the last watch that was asked for, by its id: they are numbered
+	confirmed int64 // the last of them that was confirmed
 
 	pinged  bool // a sign of life is asked for and has not come
 	pingDue bool // it is to be asked for
@@ -32,7 +33,6 @@ type watcher struct {
 	unsent   []*target // need a watch
 	unread   []*target // have one, and need the present state
 	canceled []int64   // watches that nobody needs any more
-	inOrder  []int64   // watches asked for and not confirmed, in order
 }
 
 // A target is one path and scope, and its watch.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,10 +22,10 @@ import (
 func (w *watcher) run() {
 	defer close(w.ended)
 	for n := 0; w.ctx.Err() == nil; n++ {
+		w.begin()
 		if w.serve() {
 			n = 0
 		}
-		w.resume()
 		if !pause(w.ctx, n) {
 			return
 		}
@@ -146,7 +147,7 @@ func (w *watcher) requests() []*pb.WatchRequest {
 	w.canceled = nil
 	n := min(len(w.unsent), maxRequests)
 	for _, t := range w.unsent[:n] {
-		if t.removed {
+		if t.Ended {
 			continue
 		}
 		w.asked++
@@ -196,7 +197,7 @@ func (w *watcher) nextUnread() (batch []*target) {
 			w.unread = w.unread[n:]
 			return batch
 		}
-		if !t.removed {
+		if !t.Ended {
 			batch = append(batch, t)
 		}
 	}
@@ -217,7 +218,7 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 	switch {
 	case err == nil:
 		for i, t := range batch {
-			if !t.removed {
+			if !t.Ended {
 				w.takeState(t, resp.Header.GetRevision(), resp.Responses[i].GetResponseRange().GetKvs())
 			}
 		}
@@ -240,23 +241,25 @@ func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
 	}
 	w.Show(&t.Target, present)
 	t.rev = rev
-	w.put(t, t.early)
-	t.early = nil
+	w.put(t, w.early[t])
+	delete(w.early, t)
 }
 
-// resume prepares every target for the next stream. A few go on without a read, which may meet a member that hangs.
-func (w *watcher) resume() {
+// begin prepares every target for the next stream. A few go on without a read, which may meet a member that hangs.
+func (w *watcher) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.byID, w.confirmed = map[int64]*target{}, w.asked
-	w.canceled, w.unread, w.unsent = nil, nil, nil
+	w.byID, w.early = map[int64]*target{}, map[*target][]*mvccpb.Event{}
+	w.confirmed, w.canceled, w.unread, w.unsent = w.asked, nil, nil, nil
 	w.pinged, w.pingDue = false, false
-	for _, t := range w.Targets {
-		t.id, t.early = 0, nil
-		if len(w.Targets) > maxRequests {
+	for _, targets := range w.Targets {
+		w.unsent = slices.AppendSeq(w.unsent, maps.Values(targets))
+	}
+	for _, t := range w.unsent {
+		t.id = 0
+		if len(w.unsent) > maxRequests {
 			t.rev = 0
 		}
-		w.unsent = append(w.unsent, t)
 	}
 }
 
@@ -311,9 +314,9 @@ func (w *watcher) handle(resp *pb.WatchResponse) bool {
 
 // restart watches a target anew, and reads its state again: after that, and not with those that are to be read now.
 func (w *watcher) restart(t *target) {
-	if !t.removed {
+	if !t.Ended {
 		w.stop(t)
-		t.removed, t.rev, t.early = false, 0, nil
+		t.rev = 0
 		w.unread = slices.DeleteFunc(w.unread, func(u *target) bool { return u == t })
 		w.start(t)
 	}
@@ -322,7 +325,7 @@ func (w *watcher) restart(t *target) {
 // put queues the changes that a target's state does not have. Before that is known they wait.
 func (w *watcher) put(t *target, events []*mvccpb.Event) {
 	if t.rev == 0 {
-		t.early = append(t.early, events...)
+		w.early[t] = append(w.early[t], events...)
 		return
 	}
 	last := t.rev

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
@@ -16,25 +17,23 @@ func nodeKey(path string) []byte {
 }
 
 // childRange returns the half-open range of keys that holds exactly the nodes one level below path.
-func childRange(path string) (from, to string) {
+func childRange(path string) (from, to []byte) {
 	if path == "/" {
-		return root + "1/", root + "10"
+		return []byte(root + "1/"), []byte(root + "10")
 	}
 	prefix := root + strconv.Itoa(depth(path)+1) + path
-	return prefix + "/", prefix + "0" // '0' follows '/'
+	return []byte(prefix + "/"), []byte(prefix + "0") // '0' follows '/'
 }
 
 // nodePath is the inverse of nodeKey. A key that is not a node's yields false.
 func nodePath(key []byte) (string, bool) {
-	rest, ok := strings.CutPrefix(string(key), root)
-	if !ok {
+	rest, ok := bytes.CutPrefix(key, []byte(root))
+	slash := bytes.IndexByte(rest, '/')
+	if !ok || slash < 1 {
 		return "", false
 	}
-	slash := strings.IndexByte(rest, '/')
-	if slash < 1 || strconv.Itoa(depth(rest[slash:])) != rest[:slash] {
-		return "", false
-	}
-	return rest[slash:], true
+	path := string(rest[slash:]) // nothing else of the key is kept with it
+	return path, strconv.Itoa(depth(path)) == string(rest[:slash])
 }
 
 // depth is the number of segments; the root has none.

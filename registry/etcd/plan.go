@@ -178,8 +178,8 @@ func (p *plan) compareEmpty(path string) {
 	deleted := slices.Clone(p.goneFrom[path])
 	slices.Sort(deleted)
 	for _, key := range deleted {
-		p.compares = append(p.compares, empty(from, key))
-		from = key + "\x00"
+		p.compares = append(p.compares, empty(from, []byte(key)))
+		from = []byte(key + "\x00")
 	}
 	p.compares = append(p.compares, empty(from, to))
 }
@@ -188,7 +188,7 @@ func (p *plan) compareEmpty(path string) {
 func (p *plan) readChildren(path string) int {
 	from, to := childRange(path)
 	return p.add(&pb.RangeRequest{
-		Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true, Limit: int64(len(p.goneFrom[path]) + 1),
+		Key: from, RangeEnd: to, KeysOnly: true, Limit: int64(len(p.goneFrom[path]) + 1),
 	})
 }
 
@@ -282,9 +282,9 @@ func versionIs(key []byte, v int64) *pb.Compare {
 }
 
 // empty holds when no key is in the range: every key there has been created.
-func empty(from, to string) *pb.Compare {
+func empty(from, to []byte) *pb.Compare {
 	return &pb.Compare{
-		Key: []byte(from), RangeEnd: []byte(to), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
+		Key: from, RangeEnd: to, Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
 		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
 	}
 }

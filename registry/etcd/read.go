@@ -57,7 +57,7 @@ func (s *session) Children(ctx context.Context, path string) ([]string, error) {
 	from, to := childRange(path)
 	resp, err := s.reads.Do(ctx, []*pb.RequestOp{
 		readOp(&pb.RangeRequest{Key: nodeKey(path), KeysOnly: true}),
-		readOp(&pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true}),
+		readOp(&pb.RangeRequest{Key: from, RangeEnd: to, KeysOnly: true}),
 	})
 	if err != nil {
 		return nil, err

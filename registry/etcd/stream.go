@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,10 +22,10 @@ import (
 func (w *watcher) run() {
 	defer close(w.ended)
 	for n := 0; w.ctx.Err() == nil; n++ {
+		w.begin()
 		if w.serve() {
 			n = 0
 		}
-		w.resume()
 		if !pause(w.ctx, n) {
 			return
 		}
@@ -134,9 +135,9 @@ func (w *watcher) requests() []*pb.WatchRequest {
 	var requests []*pb.WatchRequest
 	if w.pingDue {
 		w.pingDue = false
-		id := w.nextID()
-		requests = append(requests, create(&pb.WatchCreateRequest{Key: []byte(root), WatchId: id}))
-		w.canceled = append(w.canceled, id)
+		w.asked++
+		requests = append(requests, create(&pb.WatchCreateRequest{Key: []byte(root), WatchId: w.asked}))
+		w.canceled = append(w.canceled, w.asked)
 	}
 	for _, id := range w.canceled {
 		requests = append(requests, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
@@ -146,22 +147,16 @@ func (w *watcher) requests() []*pb.WatchRequest {
 	w.canceled = nil
 	n := min(len(w.unsent), maxRequests)
 	for _, t := range w.unsent[:n] {
-		if t.removed {
+		if t.Ended {
 			continue
 		}
-		t.id = w.nextID()
+		w.asked++
+		t.id = w.asked
 		w.byID[t.id] = t
 		requests = append(requests, create(t.request()))
 	}
 	w.unsent = w.unsent[n:]
 	return requests
-}
-
-// nextID returns the id of a watch that is asked for next.
-func (w *watcher) nextID() int64 {
-	w.lastID++
-	w.inOrder = append(w.inOrder, w.lastID)
-	return w.lastID
 }
 
 func create(r *pb.WatchCreateRequest) *pb.WatchRequest {
@@ -172,8 +167,15 @@ func (t *target) keys() (from, to []byte) {
 	if t.Scope == registry.Self {
 		return nodeKey(t.Path), nil
 	}
-	first, end := childRange(t.Path)
-	return []byte(first), []byte(end)
+	return childRange(t.Path)
+}
+
+// nodePath is the path of a node whose key is one of keys.
+func (t *target) nodePath(key []byte) (string, bool) {
+	if t.Scope == registry.Self {
+		return t.Path, true
+	}
+	return nodePath(key)
 }
 
 // request asks for what comes after the state that is known, or else from now on, and the state is read after that.
@@ -195,7 +197,7 @@ func (w *watcher) nextUnread() (batch []*target) {
 			w.unread = w.unread[n:]
 			return batch
 		}
-		if !t.removed {
+		if !t.Ended {
 			batch = append(batch, t)
 		}
 	}
@@ -216,7 +218,7 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 	switch {
 	case err == nil:
 		for i, t := range batch {
-			if !t.removed {
+			if !t.Ended {
 				w.takeState(t, resp.Header.GetRevision(), resp.Responses[i].GetResponseRange().GetKvs())
 			}
 		}
@@ -233,28 +235,31 @@ func (w *watcher) snapshot(ctx context.Context, batch []*target) {
 func (w *watcher) takeState(t *target, rev int64, kvs []*mvccpb.KeyValue) {
 	present := make([]registry.Node, 0, len(kvs))
 	for _, kv := range kvs {
-		if path, ok := nodePath(kv.Key); ok {
+		if path, ok := t.nodePath(kv.Key); ok {
 			present = append(present, w.s.node(path, kv))
 		}
 	}
 	w.Show(&t.Target, present)
 	t.rev = rev
-	w.put(t, t.early)
-	t.early = nil
+	w.put(t, w.early[t])
+	delete(w.early, t)
 }
 
-// resume prepares every target for the next stream. A few go on without a read, which may meet a member that hangs.
-func (w *watcher) resume() {
+// begin prepares every target for the next stream. A few go on without a read, which may meet a member that hangs.
+func (w *watcher) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.byID, w.inOrder, w.canceled, w.unread, w.unsent = map[int64]*target{}, nil, nil, nil, nil
+	w.byID, w.early = map[int64]*target{}, map[*target][]*mvccpb.Event{}
+	w.confirmed, w.canceled, w.unread, w.unsent = w.asked, nil, nil, nil
 	w.pinged, w.pingDue = false, false
-	for _, t := range w.Targets {
-		t.id, t.early = 0, nil
-		if len(w.Targets) > maxRequests {
+	for _, targets := range w.Targets {
+		w.unsent = slices.AppendSeq(w.unsent, maps.Values(targets))
+	}
+	for _, t := range w.unsent {
+		t.id = 0
+		if len(w.unsent) > maxRequests {
 			t.rev = 0
 		}
-		w.unsent = append(w.unsent, t)
 	}
 }
 
@@ -280,11 +285,12 @@ func (w *watcher) handle(resp *pb.WatchResponse) bool {
 	id := resp.WatchId
 	w.pinged = false
 	if resp.Created {
-		if len(w.inOrder) == 0 {
+		if w.confirmed == w.asked {
 			return false
 		}
 		// A refusal does not say which watch it is about, but answers come in order.
-		id, w.inOrder = w.inOrder[0], w.inOrder[1:]
+		w.confirmed++
+		id = w.confirmed
 	}
 	t := w.byID[id]
 	switch {
@@ -300,7 +306,7 @@ func (w *watcher) handle(resp *pb.WatchResponse) bool {
 	default:
 		w.put(t, resp.Events)
 	}
-	if n := len(w.unread); n >= maxReads || n > 0 && len(w.inOrder) == 0 { // those that come soon are read together
+	if n := len(w.unread); n >= maxReads || n > 0 && w.confirmed == w.asked { // those that come soon are read together
 		wait.Wake(w.feed)
 	}
 	return true
@@ -308,9 +314,9 @@ func (w *watcher) handle(resp *pb.WatchResponse) bool {
 
 // restart watches a target anew, and reads its state again: after that, and not with those that are to be read now.
 func (w *watcher) restart(t *target) {
-	if !t.removed {
+	if !t.Ended {
 		w.stop(t)
-		t.removed, t.rev, t.early = false, 0, nil
+		t.rev = 0
 		w.unread = slices.DeleteFunc(w.unread, func(u *target) bool { return u == t })
 		w.start(t)
 	}
@@ -319,7 +325,7 @@ func (w *watcher) restart(t *target) {
 // put queues the changes that a target's state does not have. Before that is known they wait.
 func (w *watcher) put(t *target, events []*mvccpb.Event) {
 	if t.rev == 0 {
-		t.early = append(t.early, events...)
+		w.early[t] = append(w.early[t], events...)
 		return
 	}
 	last := t.rev
@@ -329,7 +335,7 @@ func (w *watcher) put(t *target, events []*mvccpb.Event) {
 			continue
 		}
 		last = max(last, ev.Kv.ModRevision)
-		path, ok := nodePath(ev.Kv.Key)
+		path, ok := t.nodePath(ev.Kv.Key)
 		switch {
 		case !ok:
 		case ev.Type == mvccpb.Event_DELETE:

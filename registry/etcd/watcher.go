@@ -22,9 +22,10 @@ type watcher struct {
 	ended chan struct{}   // run has returned
 	feed  chan struct{}   // there is something to read or send
 
-	mu     sync.Mutex
-	byID   map[int64]*target
-	lastID int64
+	mu        sync.Mutex
+	byID      map[int64]*target
+	asked     int64 // the last watch that was asked for, by its id: they are numbered
+	confirmed int64 // the last of them that was confirmed
 
 	pinged  bool // a sign of life is asked for and has not come
 	pingDue bool // it is to be asked for
@@ -32,17 +33,16 @@ type watcher struct {
 	unsent   []*target // need a watch
 	unread   []*target // have one, and need the present state
 	canceled []int64   // watches that nobody needs any more
-	inOrder  []int64   // watches asked for and not confirmed, in order
+
+	early map[*target][]*mvccpb.Event // what watches showed before the state of their targets was read
 }
 
 // A target is one path and scope, and its watch.
 type target struct {
 	pending.Target
 
-	id      int64 // of its watch on the present stream
-	rev     int64 // everything up to it has been taken in; 0: nothing has
-	removed bool
-	early   []*mvccpb.Event // what its watch showed before its state was read
+	id  int64 // of its watch on the present stream
+	rev int64 // everything up to it has been taken in; 0: nothing has
 }
 
 // Watch returns a watcher with no targets; it sends nothing yet.
@@ -50,7 +50,7 @@ func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
 	if err := s.Alive(ctx); err != nil {
 		return nil, err
 	}
-	w := &watcher{s: s, ended: make(chan struct{}), feed: make(chan struct{}, 1), byID: map[int64]*target{}}
+	w := &watcher{s: s, ended: make(chan struct{}), feed: make(chan struct{}, 1)}
 	w.Consumer = pending.NewConsumer(s.Context(), "etcd", &w.mu, pending.Hooks[*target]{
 		New:   func(t pending.Target) *target { return &target{Target: t} },
 		Start: w.start, Stop: w.stop,
@@ -70,7 +70,7 @@ func (w *watcher) start(t *target) {
 
 // stop gives the target's watch back. w.mu is held.
 func (w *watcher) stop(t *target) {
-	t.removed = true
+	delete(w.early, t)
 	if t.id != 0 {
 		delete(w.byID, t.id)
 		w.canceled = append(w.canceled, t.id)

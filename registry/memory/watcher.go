@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/pending"
@@ -19,9 +20,6 @@ type target struct {
 	pending.Target
 
 	watcher *watcher
-	index   int  // in targets
-	asked   bool // the server was, for its present state
-	removed bool
 }
 
 type watcher struct {
@@ -73,10 +71,11 @@ func (w *watcher) Close() error {
 
 // detach frees what the server holds.
 func (w *watcher) detach() {
-	for _, t := range w.Targets {
-		w.session.server.targets.remove(t)
+	for _, targets := range w.Targets {
+		for _, t := range targets {
+			w.session.server.targets.remove(t)
+		}
 	}
-	clear(w.Targets)
 	w.unasked = nil
 }
 
@@ -101,7 +100,7 @@ func (w *watcher) ready() (ok bool, changed <-chan struct{}) {
 func (w *watcher) ask(t *target) {
 	tree := &w.session.server.tree
 	switch {
-	case t.removed:
+	case t.Ended:
 		return
 	case tree.refuses(t.Path):
 		w.Refuse(t, errDenied)
@@ -114,8 +113,8 @@ func (w *watcher) ask(t *target) {
 			w.put(t, path.Join(t.Path, name))
 		}
 	}
-	t.asked = true
-	w.session.server.targets.add(t)
+	targets := w.session.server.targets
+	targets[t.Key()] = append(targets[t.Key()], t)
 	w.Synced(&t.Target)
 }
 
@@ -134,31 +133,18 @@ func (t *target) changed(path string) {
 func (ts targets) recheck(refused func(path string) bool) {
 	for key, same := range ts {
 		if refused(key.Path) {
-			for len(same) > 0 {
-				same[0].watcher.Refuse(same[0], errDenied)
-				same = ts[key]
+			for _, t := range slices.Clone(same) {
+				t.watcher.Refuse(t, errDenied)
 			}
 		}
 	}
 }
 
-func (ts targets) add(t *target) {
-	t.index = len(ts[t.Key])
-	ts[t.Key] = append(ts[t.Key], t)
-}
-
 func (ts targets) remove(t *target) {
-	t.removed = true
-	if !t.asked {
-		return
-	}
-	same := ts[t.Key]
-	last := len(same) - 1
-	same[t.index] = same[last]
-	same[t.index].index = t.index
-	same[last] = nil
-	if ts[t.Key] = same[:last]; last == 0 {
-		delete(ts, t.Key)
+	key := t.Key()
+	ts[key] = slices.DeleteFunc(ts[key], func(other *target) bool { return other == t })
+	if len(ts[key]) == 0 {
+		delete(ts, key)
 	}
 }
 

@@ -74,7 +74,7 @@ func (w *watcher) recheck(keys []pending.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
-		if t := w.Targets[key]; t != nil {
+		if t := w.Targets[key.Scope][key.Path]; t != nil {
 			w.mark(t)
 		}
 	}
@@ -83,7 +83,9 @@ func (w *watcher) recheck(keys []pending.Key) {
 func (w *watcher) recheckAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mark(slices.Collect(maps.Values(w.Targets))...)
+	for _, targets := range w.Targets {
+		w.mark(slices.Collect(maps.Values(targets))...)
+	}
 }
 
 // mark has targets looked at. w.mu is held.
@@ -116,13 +118,13 @@ func (w *watcher) look(ctx context.Context) error {
 	}
 	for _, t := range asked {
 		switch {
-		case w.Targets[t.Key] != t: // removed meanwhile
+		case t.Ended:
 		case errors.Is(err, registry.ErrDenied): // of which, the store does not tell
 			w.Refuse(t, err)
 		case err != nil:
 			w.mark(t)
 		default:
-			w.Show(t, nodes[t.Key])
+			w.Show(t, nodes[t.Key()])
 		}
 	}
 	if errors.Is(err, registry.ErrDenied) || w.Context.Err() != nil {

@@ -57,10 +57,8 @@ func (tr *tracker) add(t *target) {
 // remove ends a target.
 func (tr *tracker) remove(t *target) {
 	p := t.node
-	without := func(all []*target) []*target {
-		return slices.DeleteFunc(all, func(other *target) bool { return other == t })
-	}
-	if p.self, p.kids = without(p.self), without(p.kids); len(p.kids) == 0 {
+	same := func(other *target) bool { return other == t }
+	if p.self, p.kids = slices.DeleteFunc(p.self, same), slices.DeleteFunc(p.kids, same); len(p.kids) == 0 {
 		p.missing = false
 		for _, c := range p.names {
 			tr.detach(c)

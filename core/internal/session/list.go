@@ -10,11 +10,10 @@ import (
 // while shows what stands, and not what has gone meanwhile: then it is listed once more, from
 // a known begin, and who is missing has gone.
 type list struct {
-	known  children // told to stand
-	synced bool     // it was listed once
-	lists  bool     // it is listed once more
-	again  children // shown since then
-	torn   bool     // a target was denied while it was listed: it may have been this one
+	known  children  // told to stand
+	again  *children // while it is listed once more: shown since then
+	synced bool      // it was listed once
+	torn   bool      // a target was denied while it was listed: it may have been this one
 }
 
 // children are paths, in order. Nearly all directories that are watched have one at most.
@@ -40,12 +39,14 @@ func (l *list) note(e registry.Event) (gone []string, unsure bool) {
 		return l.listed()
 	case e.Node.Exists():
 		l.known.add(child)
-		if l.lists {
+		if l.again != nil {
 			l.again.add(child)
 		}
 	default:
 		l.known.remove(child)
-		l.again.remove(child)
+		if l.again != nil {
+			l.again.remove(child)
+		}
 	}
 	return nil, false
 }
@@ -54,23 +55,23 @@ func (l *list) note(e registry.Event) (gone []string, unsure bool) {
 func (l *list) listed() (gone []string, unsure bool) {
 	first := !l.synced
 	l.synced = true
-	if !l.lists {
+	if l.again == nil {
 		return nil, l.torn || !first
 	}
 	if l.torn {
 		return nil, true
 	}
 	for _, child := range l.known {
-		if _, shown := slices.BinarySearch(l.again, child); !shown {
+		if _, shown := slices.BinarySearch(*l.again, child); !shown {
 			gone = append(gone, child)
 		}
 	}
-	l.known, l.again, l.lists = l.again, nil, false
+	l.known, l.again = *l.again, nil
 	return gone, false
 }
 
 // broken says that some target was denied.
-func (l *list) broken() { l.torn = l.torn || !l.synced || l.lists }
+func (l *list) broken() { l.torn = l.torn || !l.synced || l.again != nil }
 
 // begin expects the children to be listed once more.
-func (l *list) begin() { l.torn, l.lists, l.again = false, true, nil }
+func (l *list) begin() { l.torn, l.again = false, &children{} }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,20 +47,18 @@ type Session struct {
 	joined  sync.WaitGroup
 
 	mu     sync.Mutex
-	routes map[target]*route
-	asking bool // for what was refused, after a while
+	selves map[string]handler // who watches a node, by its path
+	dirs   map[string]*dir    // who watches the children of one
+	asking bool               // for what was refused, after a while
 	warned time.Time
 }
 
-type target struct {
-	path  string
-	scope registry.Scope
-}
+type handler func(registry.Event)
 
-// A route is who watches a target.
-type route struct {
-	handle func(registry.Event)
-	list   list // of Children
+// A dir is a directory whose children are watched.
+type dir struct {
+	handle handler
+	list   list
 }
 
 // Open opens a session and follows it. warn is told of targets that cannot be watched.
@@ -75,7 +72,8 @@ func Open(ctx context.Context, reg registry.Registry, warn func(problem string, 
 		return nil, errors.Join(fmt.Errorf("core: session: %w", err), ses.Close(ctx))
 	}
 	s := &Session{
-		Session: ses, watcher: w, warn: warn, Given: make(chan error, 1), routes: map[target]*route{},
+		Session: ses, watcher: w, warn: warn, Given: make(chan error, 1),
+		selves: map[string]handler{}, dirs: map[string]*dir{},
 		Control: workqueue.NewPool(controlTasks), Records: workqueue.NewPool(recordTasks), Calls: workqueue.NewPool(callTasks),
 	}
 	s.Context, s.cancel = context.WithCancelCause(context.Background())
@@ -89,10 +87,10 @@ func (s *Session) follow() {
 		events, err := s.watcher.Next(s.Context)
 		switch {
 		case err == nil:
-			var unsure []target
+			var unsure []string
 			for _, e := range events {
 				if s.hand(e) {
-					unsure = append(unsure, target{e.Path, e.Scope})
+					unsure = append(unsure, e.Path)
 				}
 			}
 			s.relist(unsure)
@@ -107,35 +105,37 @@ func (s *Session) follow() {
 	}
 }
 
-// hand hands an event to its handler. It reports whether the target is to be listed once more.
+// hand hands an event to its handler. It reports whether the children are to be listed once more.
 func (s *Session) hand(e registry.Event) (unsure bool) {
 	s.mu.Lock()
-	r := s.routes[target{e.Path, e.Scope}]
-	if r == nil {
-		s.mu.Unlock()
-		return false
-	}
+	var handle handler
 	var gone []string
-	if e.Scope == registry.Children {
-		gone, unsure = r.list.note(e)
+	if e.Scope == registry.Self {
+		handle = s.selves[e.Path]
+	} else if d := s.dirs[e.Path]; d != nil {
+		handle = d.handle
+		gone, unsure = d.list.note(e)
 	}
 	s.mu.Unlock()
-	for _, child := range gone {
-		r.handle(registry.Event{Path: e.Path, Scope: e.Scope, Node: registry.Node{Path: child}})
+	if handle == nil {
+		return false
 	}
-	r.handle(e)
+	for _, child := range gone {
+		handle(registry.Event{Path: e.Path, Scope: e.Scope, Node: registry.Node{Path: child}})
+	}
+	handle(e)
 	return unsure
 }
 
 // relist has the children listed of which some may have gone unseen.
-func (s *Session) relist(targets []target) {
+func (s *Session) relist(paths []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock() // or a target would be added that Unfollow has removed
-	for _, t := range targets {
-		if r := s.routes[t]; r != nil {
-			r.list.begin()
-			s.watcher.Remove(t.path, t.scope)
-			_ = s.watcher.Add(t.path, t.scope) // as in addAgain
+	for _, path := range paths {
+		if d := s.dirs[path]; d != nil {
+			d.list.begin()
+			s.watcher.Remove(path, registry.Children)
+			_ = s.watcher.Add(path, registry.Children) // as in addAgain
 		}
 	}
 }
@@ -149,8 +149,8 @@ func (s *Session) denied(err error) {
 	if tell {
 		s.warned = time.Now()
 	}
-	for _, r := range s.routes {
-		r.list.broken()
+	for _, d := range s.dirs {
+		d.list.broken()
 	}
 	if !s.asking {
 		s.asking = true
@@ -168,20 +168,24 @@ func (s *Session) addAgain() {
 	}
 	s.mu.Lock()
 	s.asking = false
-	targets := slices.Collect(maps.Keys(s.routes))
+	selves, dirs := slices.Sorted(maps.Keys(s.selves)), slices.Sorted(maps.Keys(s.dirs))
 	s.mu.Unlock()
-	slices.SortFunc(targets, func(a, b target) int {
-		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.scope, b.scope))
-	})
-	for _, t := range targets {
-		_ = s.watcher.Add(t.path, t.scope) // after the end of the session nobody needs it
+	for _, path := range selves {
+		_ = s.watcher.Add(path, registry.Self) // after the end of the session nobody needs it
+	}
+	for _, path := range dirs {
+		_ = s.watcher.Add(path, registry.Children)
 	}
 }
 
 // Follow has handle called with what a target shows, until Unfollow.
 func (s *Session) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
 	s.mu.Lock()
-	s.routes[target{path, scope}] = &route{handle: handle}
+	if scope == registry.Children {
+		s.dirs[path] = &dir{handle: handle}
+	} else {
+		s.selves[path] = handle
+	}
 	s.mu.Unlock()
 	if err := s.watcher.Add(path, scope); err != nil && s.Context.Err() == nil && s.Err() == nil {
 		s.warn("cannot watch "+path, err)
@@ -191,7 +195,11 @@ func (s *Session) Follow(path string, scope registry.Scope, handle func(registry
 // Unfollow ends a target.
 func (s *Session) Unfollow(path string, scope registry.Scope) {
 	s.mu.Lock()
-	delete(s.routes, target{path, scope})
+	if scope == registry.Children {
+		delete(s.dirs, path)
+	} else {
+		delete(s.selves, path)
+	}
 	s.mu.Unlock()
 	s.watcher.Remove(path, scope)
 }

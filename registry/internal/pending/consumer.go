@@ -33,8 +33,9 @@ type Consumer[T watched] struct {
 	Queue
 	Hooks[T]
 
-	// Targets are those that were added and neither removed nor refused.
-	Targets map[Key]T
+	// Targets are those that were added and neither removed nor refused, by scope and path: maps by both would have
+	// larger keys, and there are many targets.
+	Targets map[registry.Scope]map[string]T
 
 	// Context ends with the session and with Close.
 	Context context.Context
@@ -50,7 +51,8 @@ type Consumer[T watched] struct {
 // NewConsumer returns the consumer's side of a watcher, which ends with life, a session's context.
 // mu guards it, and is held by who calls what is not a method of registry.Watcher.
 func NewConsumer[T watched](life context.Context, adapter string, mu sync.Locker, hooks Hooks[T]) *Consumer[T] {
-	c := &Consumer[T]{Hooks: hooks, Targets: map[Key]T{}, adapter: adapter, life: life, mu: mu}
+	c := &Consumer[T]{Hooks: hooks, adapter: adapter, life: life, mu: mu}
+	c.Targets = map[registry.Scope]map[string]T{registry.Self: {}, registry.Children: {}}
 	c.wake = make(chan struct{}, 1)
 	c.Context, c.cancel = context.WithCancelCause(life)
 	return c
@@ -71,12 +73,11 @@ func (c *Consumer[T]) AddAs(path string, scope registry.Scope, newTarget func(Ta
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := Key{Path: path, Scope: scope}
-	if _, twice := c.Targets[key]; twice || c.over() != nil {
+	if _, twice := c.Targets[scope][path]; twice || c.over() != nil {
 		return c.over()
 	}
-	t := newTarget(Target{Key: key})
-	c.Targets[key] = t
+	t := newTarget(Target{Path: path, Scope: scope})
+	c.Targets[scope][path] = t
 	c.Start(t)
 	return nil
 }
@@ -85,16 +86,16 @@ func (c *Consumer[T]) AddAs(path string, scope registry.Scope, newTarget func(Ta
 func (c *Consumer[T]) Remove(path string, scope registry.Scope) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t, known := c.Targets[Key{Path: path, Scope: scope}]; known {
+	if t, known := c.Targets[scope][path]; known {
 		c.forget(t)
 	}
 }
 
 // forget ends a target, and drops what was queued for it.
 func (c *Consumer[T]) forget(t T) {
-	delete(c.Targets, t.own().Key)
+	delete(c.Targets[t.own().Scope], t.own().Path)
 	c.Stop(t)
-	c.Drop(t.own())
+	c.end(t.own())
 }
 
 // Refuse gives a target up; Next says so once.
@@ -158,11 +159,11 @@ func (c *Consumer[T]) Close() error {
 	defer c.mu.Unlock()
 	c.closed = true
 	c.cancel(registry.ErrClosed)
-	for _, t := range c.Targets {
-		c.Stop(t)
+	for _, targets := range c.Targets {
+		for _, t := range targets {
+			c.forget(t)
+		}
 	}
-	clear(c.Targets)
 	c.refused = nil
-	c.Clear()
 	return nil
 }

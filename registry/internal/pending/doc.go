@@ -3,7 +3,7 @@
 // changed, and the Synced of each target in its place.
 //
 //	var q pending.Queue
-//	t := &pending.Target{Key: pending.Key{Path: "/d", Scope: registry.Children}}
+//	t := &pending.Target{Path: "/d", Scope: registry.Children}
 //	q.Put(t, node)
 //	q.Synced(t)
 //	events := q.Take(100)

@@ -7,20 +7,25 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
-// A Key tells targets apart.
+// A Key tells targets of several watchers apart.
 type Key struct {
 	Path  string
 	Scope registry.Scope
 }
 
-// A Target is one path and scope, and what its consumer knows of it. Once it is dropped it is as new.
+// A Target is one path and scope, and what its consumer knows of it.
 type Target struct {
-	Key
+	Path  string
+	Scope registry.Scope
+	Ended bool // it was removed or refused, or the watcher was closed
 
-	nodes  entries
 	synced bool          // its Synced was queued
 	mark   *list.Element // its Synced, while queued
+	nodes  entries
 }
+
+// Key is the target's.
+func (t *Target) Key() Key { return Key{t.Path, t.Scope} }
 
 // An entry is one path of one target. It lives while the node exists or the consumer believes so.
 type entry struct {
@@ -28,6 +33,7 @@ type entry struct {
 	exists   bool              // in it
 	told     bool              // the consumer believes that the node exists
 	known    bool              // the consumer was told something
+	present  bool              // Show has it
 	queued   *list.Element     // an item with that state
 }
 
@@ -57,8 +63,7 @@ func (q *Queue) Put(t *Target, n registry.Node) {
 	case e == nil && !n.Exists() && t.Scope == registry.Children:
 		return
 	case e == nil:
-		e = &entry{}
-		t.nodes.put(n.Path, e)
+		e = t.nodes.add(n.Path)
 	case n.Exists() == e.exists && n.Modified <= e.modified:
 		return
 	}
@@ -81,16 +86,18 @@ func (q *Queue) Put(t *Target, n registry.Node) {
 
 // Show takes in all that a target has, and Synced behind it: what is not present is gone.
 func (q *Queue) Show(t *Target, present []registry.Node) {
-	here := make(map[string]bool, len(present))
 	for _, n := range present {
-		here[n.Path] = true
 		q.Put(t, n)
-	}
-	for path := range t.nodes.all() {
-		if !here[path] {
-			q.Put(t, registry.Node{Path: path})
+		if e := t.nodes.get(n.Path); e != nil {
+			e.present = true
 		}
 	}
+	t.nodes.each(func(path string, e *entry) {
+		if !e.present {
+			q.Put(t, registry.Node{Path: path})
+		}
+		e.present = false
+	})
 	if t.Scope == registry.Self && len(present) == 0 {
 		q.Put(t, registry.Node{Path: t.Path})
 	}
@@ -138,18 +145,15 @@ func (t *Target) handOut(e *entry, path string) {
 	}
 }
 
-// Drop removes everything of a target.
-func (q *Queue) Drop(t *Target) {
-	for _, e := range t.nodes.all() {
+// end removes everything of a target, to which nothing is put any more.
+func (q *Queue) end(t *Target) {
+	t.nodes.each(func(_ string, e *entry) {
 		if e.queued != nil {
 			q.items.Remove(e.queued)
 		}
-	}
+	})
 	if t.mark != nil {
 		q.items.Remove(t.mark)
 	}
-	t.nodes, t.mark, t.synced = entries{}, nil, false
+	t.nodes, t.mark, t.Ended = entries{}, nil, true
 }
-
-// Clear removes everything of all targets, which must not be used afterwards.
-func (q *Queue) Clear() { q.items.Init() }

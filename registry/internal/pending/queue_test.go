@@ -17,7 +17,7 @@ func at(path string, rev registry.Revision) registry.Node {
 func gone(path string) registry.Node { return registry.Node{Path: path} }
 
 func newQueue() (*Queue, *Target) {
-	return &Queue{}, &Target{Key: Key{Path: "/d", Scope: registry.Children}}
+	return &Queue{}, &Target{Path: "/d", Scope: registry.Children}
 }
 
 func TestQueueKeepsTheLastState(t *testing.T) {
@@ -61,7 +61,7 @@ func TestQueueForgetsWhatCameAndWent(t *testing.T) {
 
 func TestQueueTellsAbsenceOfASelf(t *testing.T) {
 	q, _ := newQueue()
-	d := &Target{Key: Key{Path: "/d", Scope: registry.Self}}
+	d := &Target{Path: "/d", Scope: registry.Self}
 	q.Put(d, gone("/d"))
 	require.Len(t, q.Take(10), 1)
 	q.Put(d, at("/d", 1))
@@ -71,11 +71,11 @@ func TestQueueTellsAbsenceOfASelf(t *testing.T) {
 
 func TestQueueDropsATarget(t *testing.T) {
 	q, d := newQueue()
-	other := &Target{Key: Key{Path: "/o", Scope: registry.Children}}
+	other := &Target{Path: "/o", Scope: registry.Children}
 	q.Put(d, at("/d/a", 1))
 	q.Put(other, at("/o/a", 1))
 	q.Synced(d)
-	q.Drop(d)
+	q.end(d)
 	require.Len(t, q.Take(10), 1)
 	require.Zero(t, q.Len())
 }
@@ -125,11 +125,8 @@ func TestShowReplacesAll(t *testing.T) {
 	require.Zero(t, d.nodes.len())
 	q.Show(d, nil)
 	require.Empty(t, q.Take(9))
-	q.Drop(d)
-	q.Show(d, nil)
-	require.True(t, q.Take(9)[0].Synced, "it is as new")
 
-	self := &Target{Key: Key{Path: "/s"}}
+	self := &Target{Path: "/s"}
 	q.Show(self, nil)
 	events := q.Take(9)
 	require.Len(t, events, 2)
@@ -142,18 +139,10 @@ func TestShowReplacesAll(t *testing.T) {
 	require.Equal(t, gone("/s"), q.Take(9)[0].Node)
 }
 
-func TestClearedQueueIsEmpty(t *testing.T) {
-	q, d := newQueue()
-	q.Put(d, at("/d/a", 1))
-	q.Synced(d)
-	q.Clear()
-	require.Empty(t, q.Take(10))
-}
-
 // Absence that is known is not told again, whatever came and went meanwhile.
 func TestAbsenceIsToldOnce(t *testing.T) {
 	var q Queue
-	target := &Target{Key: Key{Path: "/a", Scope: registry.Self}}
+	target := &Target{Path: "/a", Scope: registry.Self}
 	gone, here := registry.Node{Path: "/a"}, registry.Node{Path: "/a", Created: 2, Modified: 2}
 	q.Put(target, gone)
 	require.Len(t, q.Take(9), 1)

@@ -35,13 +35,25 @@ func (s *session) sharing() share.Config[*plan, answer] {
 	}
 }
 
-// room begins a request of at least two plans.
+// room begins a request of at least two plans. What the first relies on is looked at with the second: every plan is
+// asked whether it could be a first.
 func room() func(*plan) bool {
-	taken, n, size, width := footprint{}, 0, 0, 0
+	var first *plan
+	var taken footprint
+	n, size, width := 0, 0, 0
 	return func(p *plan) bool {
 		n, size, width = n+1, size+p.size(), max(width, p.width())
-		fits := size <= maxSharedBytes && (n > 1 || 2*size <= maxSharedBytes) && max(n, 2)+width <= maxTxnOps
-		return fits && taken.add(p)
+		switch fits := size <= maxSharedBytes && (n > 1 || 2*size <= maxSharedBytes) && max(n, 2)+width <= maxTxnOps; {
+		case !fits:
+			return false
+		case first == nil:
+			first = p
+			return true
+		case taken == nil:
+			taken = footprint{}
+			taken.add(first)
+		}
+		return taken.add(p)
 	}
 }
 

@@ -32,32 +32,42 @@ func (s *session) Commit(ctx context.Context, ops ...registry.Op) (registry.Revi
 	if err := s.Alive(ctx); err != nil {
 		return 0, err
 	}
-	requests := make([]any, len(ops))
-	for i, op := range ops {
-		requests[i] = s.request(op)
-	}
-	w, err := s.link.Multi(ctx, requests...)
+	w, err := s.link.Multi(ctx, s.requests(ops)...)
 	if err != nil {
 		return 0, s.refusal(ops, w.Results, err)
 	}
 	return registry.Revision(w.Zxid), nil
 }
 
-// request is an operation as ZooKeeper knows it.
-func (s *session) request(op registry.Op) any {
-	path := s.tree.at(op.Path)
-	switch op.Kind {
-	case registry.OpCheck:
-		return &zk.CheckVersionRequest{Path: path, Version: version(op.Version)}
-	case registry.OpSet:
-		return &zk.SetDataRequest{Path: path, Data: data(op.Value), Version: version(op.Version)}
-	case registry.OpDelete:
-		return &zk.DeleteRequest{Path: path, Version: version(op.Version)}
-	case registry.OpCreateEphemeral:
-		return &zk.CreateRequest{Path: path, Data: data(op.Value), Acl: s.reg.acl, Flags: zk.FlagEphemeral}
-	default: // OpCreate: Validate lets no other pass
-		return &zk.CreateRequest{Path: path, Data: data(op.Value), Acl: s.reg.acl}
+// requests are operations as ZooKeeper knows them. What many have of their own is made at once: a commit may have
+// hundreds. Values are copied, since their owner may go before they are sent.
+func (s *session) requests(ops []registry.Op) []any {
+	size, n := 0, 0
+	for _, op := range ops {
+		if size += len(op.Value); op.Kind == registry.OpSet {
+			n++
+		}
 	}
+	values, sets, all := make([]byte, 0, size), make([]zk.SetDataRequest, 0, n), make([]any, len(ops))
+	for i, op := range ops {
+		path, from := s.tree.at(op.Path), len(values)
+		values = append(values, op.Value...)
+		value := values[from:len(values):len(values)] // never nil, as in data
+		switch op.Kind {
+		case registry.OpCheck:
+			all[i] = &zk.CheckVersionRequest{Path: path, Version: version(op.Version)}
+		case registry.OpSet:
+			sets = append(sets, zk.SetDataRequest{Path: path, Data: value, Version: version(op.Version)})
+			all[i] = &sets[len(sets)-1]
+		case registry.OpDelete:
+			all[i] = &zk.DeleteRequest{Path: path, Version: version(op.Version)}
+		case registry.OpCreateEphemeral:
+			all[i] = &zk.CreateRequest{Path: path, Data: value, Acl: s.reg.acl, Flags: zk.FlagEphemeral}
+		default: // OpCreate: Validate lets no other pass
+			all[i] = &zk.CreateRequest{Path: path, Data: value, Acl: s.reg.acl}
+		}
+	}
+	return all
 }
 
 func version(v registry.Version) int32 {

@@ -166,11 +166,7 @@ func TestLargestCommitFits(t *testing.T) {
 		left -= len(path) + n
 	}
 	require.Zero(t, left)
-	requests := make([]any, len(ops))
-	for i, op := range ops {
-		requests[i] = s.request(op)
-	}
-	require.Less(t, encodedSize(requests), link.MaxRequest)
+	require.Less(t, encodedSize(s.requests(ops)), link.MaxRequest)
 }
 
 // encodedSize is the length of a multi on the wire.

@@ -147,7 +147,7 @@ func (w *watcher) requests() []*pb.WatchRequest {
 	w.canceled = nil
 	n := min(len(w.unsent), maxRequests)
 	for _, t := range w.unsent[:n] {
-		if t.Ended {
+		if t.Ended || t.id != 0 { // or restarted twice
 			continue
 		}
 		w.asked++

@@ -76,34 +76,30 @@ func (e *elasticron) Add(ctx context.Context, jobs contest.Jobs) error {
 			return err
 		}
 	}
-	if err := e.await(ctx, jobs, registered); err != nil {
+	if err := poll(ctx, func() (bool, error) { return all(e.sched.State(), registered) }); err != nil {
 		return err
 	}
 	e.registered = time.Since(begun)
-	return e.await(ctx, jobs, owned)
-}
-
-// await asks one job after the other until it is in a state: to ask thousands again and again would be most of the work.
-func (e *elasticron) await(ctx context.Context, jobs contest.Jobs, is func(core.JobState) bool) error {
-	for i := jobs.First; i < jobs.First+jobs.Count; i++ {
-		err := poll(ctx, func() (bool, error) {
-			j, _ := e.sched.Job(contest.JobName(i))
-			if j.Phase == core.PhaseFailed {
-				return false, fmt.Errorf("%w: %s: %w", errFailed, j.Name, j.Err)
-			}
-			return is(j), nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return poll(ctx, func() (bool, error) { return all(e.sched.State(), owned) })
 }
 
 // Registered implements contest.Registrant.
 func (e *elasticron) Registered() time.Duration { return e.registered }
 
 var errFailed = errors.New("a job cannot run")
+
+// all reports whether all jobs are in a state.
+func all(s core.State, is func(core.JobState) bool) (bool, error) {
+	for _, j := range s.Jobs {
+		switch {
+		case j.Phase == core.PhaseFailed:
+			return false, fmt.Errorf("%w: %s: %w", errFailed, j.Name, j.Err)
+		case !is(j):
+			return false, nil
+		}
+	}
+	return true, nil
+}
 
 func registered(j core.JobState) bool { return j.Phase == core.PhaseRunning && len(j.Instances) > 0 }
 
@@ -117,7 +113,7 @@ func (e *elasticron) Close(ctx context.Context) error {
 	return errors.Join(e.sched.Stop(ctx), e.reg.Close())
 }
 
-// poll asks until it is done, or ctx ends. It spends a tenth of the time on asking at most.
+// poll asks until it is done, or ctx ends. It spends a twentieth of the time on asking at most.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	for {
 		begun := time.Now()
@@ -125,7 +121,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 			return err
 		}
 		select {
-		case <-time.After(max(20*time.Millisecond, 9*time.Since(begun))):
+		case <-time.After(max(20*time.Millisecond, 19*time.Since(begun))):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

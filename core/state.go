@@ -1,9 +1,6 @@
 package core
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // State is what a Scheduler is doing now.
 type State struct {
@@ -83,19 +80,6 @@ func (s *Scheduler) State() State {
 		st.Jobs[i] = j.state()
 	}
 	return st
-}
-
-// Job says what one job is doing now; false is one that was not added. It costs no request.
-func (s *Scheduler) Job(name string) (JobState, bool) {
-	s.mu.Lock()
-	at := slices.IndexFunc(s.jobs, func(j *job) bool { return j.name() == name })
-	if at < 0 {
-		s.mu.Unlock()
-		return JobState{}, false
-	}
-	j := s.jobs[at]
-	s.mu.Unlock()
-	return j.state(), true
 }
 
 func (j *job) state() JobState {

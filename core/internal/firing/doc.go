@@ -4,6 +4,7 @@
 //
 //	f := firing.New(config, start)
 //	f.Configure(settings)   // the configuration, or the schedule in force, has changed
+//	f.Own(ledger)           // begins what the ledger holds
 //	f.Stop()                // begins nothing more
 //	f.Quiet()               // whether nothing is in hand
 //

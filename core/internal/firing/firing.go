@@ -130,7 +130,7 @@ type Firing struct {
 	lastErr  error
 }
 
-// New starts firing what a ledger holds.
+// New returns a firing of a registration, to be told what it goes by. It begins nothing before Own.
 func New(c Config, s Start) *Firing {
 	f := &Firing{
 		cfg: c, wall: timer.NewWall(c.Now), id: s.Place.ID,
@@ -140,12 +140,11 @@ func New(c Config, s Start) *Firing {
 	f.rec = execution.NewRecorder(execution.Config{
 		Session: c.Session, Context: c.Life, Pool: c.Records, Spare: c.Clock.Spare, Now: c.Now, Nodes: c.Job, Locks: locks,
 	}, f, s.Place, s.Node, s.Ledger)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.own(s.Ledger)
-	f.arm()
 	return f
 }
+
+// Own has it fire what the ledger holds that it was made with.
+func (f *Firing) Own(l *ledger.Ledger) { f.Changed(l) }
 
 // locks reports whether a running node with a value is no picture: no Go member made it.
 func locks(value []byte) bool {

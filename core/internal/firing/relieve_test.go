@@ -73,6 +73,7 @@ func TestAnItemIsNotKeptByAFunctionThatReturnedMeanwhile(t *testing.T) {
 		Host: idle{}, Job: job, Session: unwatched{ses}, Context: ctx, Life: ctx, Records: pool, Clock: clock, Now: time.Now, Places: held, Events: events,
 	}, Start{Place: execution.Place{ID: "id"}, Ledger: led, Settings: items.Settings{Fires: fireless{}}})
 	t.Cleanup(f.Close)
+	f.Own(led)
 	require.True(t, f.machine.Blocked(0))
 	close(before.end)
 	held.Wait()

@@ -318,6 +318,7 @@ func (m *Member) open(ctx context.Context) error {
 	m.mu.Lock()
 	id, f := m.id, m.firing
 	m.mu.Unlock()
+	first := f == nil
 	nodes, err := m.cfg.Session.Get(ctx, m.cfg.Job.Ledger(id))
 	if err != nil {
 		return fmt.Errorf("core: open: %w", err)
@@ -334,7 +335,7 @@ func (m *Member) open(ctx context.Context) error {
 	case led == nil:
 		m.Gone(fmt.Errorf("core: the new ledger is not there: %w", errors.Join(found[0].Err, registry.ErrNotFound)))
 		return nil
-	case f != nil:
+	case !first:
 		f.Resume(id, place, node, led)
 	default:
 		f = firing.New(m.firingConfig(), m.firingStart(place, node, led))
@@ -347,6 +348,10 @@ func (m *Member) open(ctx context.Context) error {
 	m.leader = m.newLeader(id)
 	h := m.rounds
 	m.mu.Unlock()
+	m.putInForce()
+	if first { // it knows what it goes by: who is listened to, whether its server is enabled, whose clock counts
+		f.Own(led)
+	}
 	m.cfg.Session.Follow(m.cfg.Job.Notice(id), registry.Self, m.onNotice)
 	if paused { // Stop came meanwhile, or somebody shut the instance down
 		f.Stop()
@@ -356,7 +361,6 @@ func (m *Member) open(ctx context.Context) error {
 	if asked {
 		m.runs.Poke()
 	}
-	m.putInForce()
 	m.cfg.Session.Follow(m.cfg.Job.Leader(), registry.Self, m.onLeader)
 	m.arm(every)
 	m.cfg.Host.Running(id)

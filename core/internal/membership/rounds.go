@@ -109,8 +109,8 @@ func (h *hearings) poke() {
 	if h == nil {
 		return
 	}
-	for _, x := range h.of {
-		x.task.Poke()
+	for p := range h.of { // a copy would read what mu guards
+		h.of[p].task.Poke()
 	}
 }
 

@@ -81,7 +81,8 @@ type Store interface {
 	//
 	// The Revision is that of the commit, whatever its ops: the Modified of every node
 	// that it wrote (R47); of one that wrote nothing, no less than the Modified of what
-	// it checked (R84). Commits that were under way at once may have it together; one
+	// it checked (R84). No commit, be it all checks, is decided by a state older than its
+	// call (R112). Commits that were under way at once may have it together; one
 	// that was sent after another was answered has no smaller one (R85). Failed commits
 	// and Sync may use revisions up: they rise, they do not count.
 	Commit(ctx context.Context, ops ...Op) (Revision, error)

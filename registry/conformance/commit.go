@@ -77,6 +77,8 @@ var commitCases = []testCase{
 		rule: "a commit at MaxOps or MaxBytes has one revision, is seen as a whole, and leaves nothing when its last operation is refused"},
 	{name: "RevisionOfEveryKind", rules: "R84 R85 R47", run: revisionOfEveryKind, place: "Store.Commit",
 		rule: "every commit returns its revision, whatever it consists of"},
+	{name: "ChecksAreFresh", rules: "R112", run: checksAreFresh, place: "Store.Commit",
+		rule: "a commit of checks is applied, or refused, as what was committed before it demands, whoever did that"},
 	{name: "PrecedenceOfReasons", rules: "R83", run: precedence, place: "Store.Commit",
 		rule: "of several reasons ErrNotFound comes first, then ErrVersion, then ErrNotEmpty"},
 }

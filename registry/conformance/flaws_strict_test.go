@@ -186,6 +186,25 @@ var strictBreakages = []breakage{
 			rev, err := s.Session.Commit(ctx, ops...)
 			return once(s, "first", func() registry.Revision { return rev }), err
 		}}},
+	{"R112", "checks alone are answered by a member that is a commit behind", "Commit/ChecksAreFresh", "",
+		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
+			rev, err := s.Session.Commit(ctx, ops...)
+			if slices.ContainsFunc(ops, func(op registry.Op) bool { return op.Kind != registry.OpCheck }) {
+				return rev, err
+			}
+			for _, op := range ops {
+				was, known := remembered[registry.Node](s, "checked "+op.Path)
+				nodes, failed := s.Session.Get(ctx, op.Path)
+				if failed != nil {
+					return rev, err
+				}
+				s.remember("checked "+op.Path, nodes[0])
+				if known && was.Exists() && (op.Version == registry.AnyVersion || op.Version == was.Version) {
+					err = nil
+				}
+			}
+			return max(rev, 1), err
+		}}},
 }
 
 // staleReads keeps what was read of a node that others wrote for 200 ms.

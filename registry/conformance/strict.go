@@ -187,6 +187,19 @@ func revisionOfEveryKind(t *caseRun) {
 	}
 }
 
+func checksAreFresh(t *caseRun) {
+	writer := t.open()
+	t.create(writer, t.path("a"), "")
+	for i := range registry.Version(40) {
+		flag := t.path(fmt.Sprint("flag", i))
+		t.commit(writer, registry.Set(t.path("a"), nil, i), registry.Create(flag, nil))
+		t.commit(t.s, registry.Check(t.path("a"), i+1), registry.Check(flag, registry.AnyVersion))
+		t.commit(writer, registry.Delete(flag, 0))
+		t.refused(t.s, 0, registry.ErrNotFound, registry.Check(flag, registry.AnyVersion))
+		t.refused(t.s, 0, registry.ErrVersion, registry.Check(t.path("a"), i))
+	}
+}
+
 func precedence(t *caseRun) {
 	t.create(t.s, t.path("p"), "")
 	t.create(t.s, t.path("p/c"), "")

@@ -166,6 +166,8 @@ func createDeleteDuringDrop(t *caseRun) {
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	f.add(t.path("dir"), registry.Children)
 	f.synced(t.path("dir"), registry.Children)
+	f.becomes(was.Path, "0") // what another session wrote need not be in the first state
+	f.becomes(t.path("dir/a"), "0")
 	t.cutOff(t.s, func() {
 		t.create(writer, t.path("passing"), "x")
 		t.commit(writer, registry.Delete(t.path("passing"), 0), registry.Delete(was.Path, 0))
@@ -191,6 +193,7 @@ func afterCompaction(t *caseRun) {
 	t.create(writer, t.path("a"), "0")
 	t.create(writer, t.path("b"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
+	f.becomes(t.path("b"), "0") // what another session wrote need not be in the first state
 	t.cutOff(t.s, func() {
 		for i := 1; i <= 20; i++ {
 			t.commit(writer, registry.Set(t.path("a"), fmt.Append(nil, i), registry.AnyVersion))

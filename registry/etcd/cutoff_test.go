@@ -14,6 +14,34 @@ import (
 	"github.com/elasticron/elasticron/registry/etcd"
 )
 
+// A member that is cut off from the others does not know what they commit: it must not say that a check holds, nor that
+// it does not.
+func TestChecksAtAMemberThatIsCutOff(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{Members: 3})
+	member, err := bed.Leader()
+	require.NoError(t, err)
+	member = (member + 1) % bed.Members()
+	long := func(cfg *etcd.Config) { cfg.SessionTimeout = time.Minute }
+	behind, _ := open(t, bed, long, func(cfg *etcd.Config) { cfg.Endpoints = cfg.Endpoints[member : member+1] })
+	writer, _ := open(t, bed, long, func(cfg *etcd.Config) { cfg.Endpoints = slices.Delete(cfg.Endpoints, member, member+1) })
+	commit(t, writer, registry.Create("/changed", nil))
+	commit(t, behind, registry.Check("/changed", 0))
+
+	heal, err := bed.Partition(member)
+	require.NoError(t, err)
+	defer heal()
+	commit(t, writer, registry.Set("/changed", nil, 0), registry.Create("/created", nil))
+	for name, op := range map[string]registry.Op{
+		"holds no more": registry.Check("/changed", 0), "holds now": registry.Check("/changed", 1),
+		"exists now": registry.Check("/created", registry.AnyVersion),
+	} {
+		_, err = behind.Commit(within(t, 100*time.Millisecond), op)
+		require.ErrorIs(t, err, registry.ErrUncertain, name)
+	}
+	heal()
+	commit(t, behind, registry.Check("/changed", 1), registry.Check("/created", 0))
+}
+
 // A member that is cut off from the others may go on to answer its clients, while the
 // others end their leases. Whoever was given what such a client owned must not meet
 // it: its session is over by then.

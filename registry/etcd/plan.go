@@ -69,6 +69,11 @@ func newPlan(ops []registry.Op, lease int64, explained bool) *plan {
 	if p.onlyReason = soleReason(ops); p.onlyReason != nil {
 		p.reads = nil
 	}
+	if len(p.writes) == 0 {
+		// A transaction of compares alone is one that a member answers by itself, from a state as old as it happens to
+		// have. A read that is none of those makes it wait for the newest.
+		p.writes = append(p.writes, readOp(&pb.RangeRequest{Key: nodeKey(ops[0].Path), CountOnly: true}))
+	}
 	return p
 }
 

@@ -124,9 +124,7 @@ func (s *session) reason(op registry.Op, err error) error {
 // denials are the answers of a server that does not let this user do something.
 var denials = []error{zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL}
 
-func denies(err error) bool {
-	return link.IsAny(err, denials)
-}
+func denies(err error) bool { return link.IsAny(err, denials) }
 
 // sentinels are the errors that say already what they are in the contract.
 var sentinels = []error{

@@ -2,8 +2,10 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +39,8 @@ const (
 	digits = "0000000000" // as many as the service adds
 )
 
-// Join sends one create.
+// Join sends one create; and where there is no directory one more, together with the directory's, since a container that
+// is made by itself may vanish before the node is in it, as often as one tries.
 func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string, error) {
 	op := registry.CreateEphemeral(prefix+digits, value)
 	if err := c.s.reg.cfg.Limits.Validate([]registry.Op{op}); err != nil {
@@ -50,20 +53,34 @@ func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string
 	if err := c.s.Alive(ctx); err != nil {
 		return "", err
 	}
-	w, settled, err := c.s.link.MultiAlone(ctx, &zk.CreateRequest{
+	own := &zk.CreateRequest{
 		Path: c.s.tree.at(prefix), Data: data(value), Acl: c.s.reg.acl, Flags: zk.FlagEphemeral | zk.FlagSequence,
-	})
+	}
+	made, err := c.create(ctx, []registry.Op{op}, own)
+	if dir := registry.Create(path.Dir(prefix), nil); errors.Is(err, registry.ErrNoParent) && dir.Path != "/" {
+		both := []any{&zk.CreateRequest{Path: c.s.tree.at(dir.Path), Data: data(nil), Acl: c.s.reg.acl}, own}
+		if made, again := c.create(ctx, []registry.Op{dir, op}, both...); !errors.Is(again, registry.ErrExists) {
+			return made, again
+		}
+	}
+	return made, err
+}
+
+// create sends what makes ops, and returns the path of the last one's node.
+func (c *curator) create(ctx context.Context, ops []registry.Op, requests ...any) (string, error) {
+	w, settled, err := c.s.link.MultiAlone(ctx, requests...)
 	if err != nil {
 		c.mu.Lock()
 		c.unknown = append(c.unknown, settled)
 		c.mu.Unlock()
-		return "", c.s.refusal([]registry.Op{op}, w.Results, err)
+		return "", c.s.refusal(ops, w.Results, err)
 	}
-	path, ok := c.s.tree.path(w.Results[0].String)
+	answer := w.Results[len(ops)-1].String
+	made, ok := c.s.tree.path(answer)
 	if !ok {
-		return "", fmt.Errorf("zookeeper: join: %w: the service has answered %q to %q", registry.ErrUncertain, w.Results[0].String, prefix)
+		return "", fmt.Errorf("zookeeper: join: %w: the service has answered %q to %q", registry.ErrUncertain, answer, ops[len(ops)-1].Path)
 	}
-	return path, nil
+	return made, nil
 }
 
 // Place is the number that the service has added. What does not end with one is none of Curator's.

@@ -52,7 +52,7 @@ func (s *session) requests(ops []registry.Op) []any {
 	for i, op := range ops {
 		path, from := s.tree.at(op.Path), len(values)
 		values = append(values, op.Value...)
-		value := values[from:len(values):len(values)] // never nil, as in data
+		value := values[from:len(values):len(values)] // never nil, which Java's clients would have to read as null
 		switch op.Kind {
 		case registry.OpCheck:
 			all[i] = &zk.CheckVersionRequest{Path: path, Version: version(op.Version)}
@@ -76,10 +76,6 @@ func version(v registry.Version) int32 {
 	}
 	return int32(v) //nolint:gosec // Validate has seen that it is not less than -1
 }
-
-// data copies a value, whose owner may go before it is sent. An empty one would
-// otherwise be sent as none at all, which Java's clients would have to read as null.
-func data(value []byte) []byte { return append([]byte{}, value...) }
 
 // refusal says why a commit failed. The first result with an error is the
 // operation's; those that follow only say that the commit had failed by then.
@@ -124,7 +120,9 @@ func (s *session) reason(op registry.Op, err error) error {
 // denials are the answers of a server that does not let this user do something.
 var denials = []error{zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL}
 
-func denies(err error) bool { return link.IsAny(err, denials) }
+func denies(err error) bool {
+	return link.IsAny(err, denials)
+}
 
 // sentinels are the errors that say already what they are in the contract.
 var sentinels = []error{

@@ -53,21 +53,19 @@ func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string
 	if err := c.s.Alive(ctx); err != nil {
 		return "", err
 	}
-	own := &zk.CreateRequest{
-		Path: c.s.tree.at(prefix), Data: data(value), Acl: c.s.reg.acl, Flags: zk.FlagEphemeral | zk.FlagSequence,
-	}
-	made, err := c.create(ctx, []registry.Op{op}, own)
-	if dir := registry.Create(path.Dir(prefix), nil); errors.Is(err, registry.ErrNoParent) && dir.Path != "/" {
-		both := []any{&zk.CreateRequest{Path: c.s.tree.at(dir.Path), Data: data(nil), Acl: c.s.reg.acl}, own}
-		if made, again := c.create(ctx, []registry.Op{dir, op}, both...); !errors.Is(again, registry.ErrExists) {
+	made, err := c.create(ctx, op)
+	if dir := path.Dir(prefix); dir != "/" && errors.Is(err, registry.ErrNoParent) {
+		if made, again := c.create(ctx, registry.Create(dir, nil), op); !errors.Is(again, registry.ErrExists) {
 			return made, again
 		}
 	}
 	return made, err
 }
 
-// create sends what makes ops, and returns the path of the last one's node.
-func (c *curator) create(ctx context.Context, ops []registry.Op, requests ...any) (string, error) {
+// create makes nodes, the last one with a number that the service adds, and returns its path.
+func (c *curator) create(ctx context.Context, ops ...registry.Op) (string, error) {
+	requests, last := c.s.requests(ops), len(ops)-1
+	requests[last].(*zk.CreateRequest).Flags |= zk.FlagSequence //nolint:forcetypeassert // that of a create
 	w, settled, err := c.s.link.MultiAlone(ctx, requests...)
 	if err != nil {
 		c.mu.Lock()
@@ -75,10 +73,10 @@ func (c *curator) create(ctx context.Context, ops []registry.Op, requests ...any
 		c.mu.Unlock()
 		return "", c.s.refusal(ops, w.Results, err)
 	}
-	answer := w.Results[len(ops)-1].String
-	made, ok := c.s.tree.path(answer)
+	made, ok := c.s.tree.path(w.Results[last].String)
 	if !ok {
-		return "", fmt.Errorf("zookeeper: join: %w: the service has answered %q to %q", registry.ErrUncertain, answer, ops[len(ops)-1].Path)
+		return "", fmt.Errorf("zookeeper: join: %w: the service has answered %q to %q",
+			registry.ErrUncertain, w.Results[last].String, ops[last].Path)
 	}
 	return made, nil
 }

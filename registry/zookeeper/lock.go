@@ -65,7 +65,8 @@ func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string
 // create makes nodes, the last one with a number that the service adds, and returns its path.
 func (c *curator) create(ctx context.Context, ops ...registry.Op) (string, error) {
 	requests, last := c.s.requests(ops), len(ops)-1
-	requests[last].(*zk.CreateRequest).Flags |= zk.FlagSequence //nolint:forcetypeassert // that of a create
+	//nolint:forcetypeassert // that of a create
+	requests[last].(*zk.CreateRequest).Flags |= zk.FlagSequence
 	w, settled, err := c.s.link.MultiAlone(ctx, requests...)
 	if err != nil {
 		c.mu.Lock()

@@ -15,6 +15,8 @@ import (
 func TestWhatRunsAgainIsShownAtOnce(t *testing.T) {
 	onBed(t, 5, func(b *bed) {
 		b.submit(redo, due(1), 0, 1)
+		synctest.Wait()
+		b.requireRequests(1, 0)
 		b.submit(begin, due(1), 2)
 		synctest.Wait()
 		b.requireRequests(1, 0)

@@ -70,8 +70,8 @@ func newPlan(ops []registry.Op, lease int64, explained bool) *plan {
 		p.reads = nil
 	}
 	if len(p.writes) == 0 {
-		// A transaction of compares alone is one that a member answers by itself, from a state as old as it happens to
-		// have. A read that is none of those makes it wait for the newest.
+		// Transactions without any operation are answered by the member that is asked, from the state that it has,
+		// however old. A linearizable read makes it wait for the newest.
 		p.writes = append(p.writes, readOp(&pb.RangeRequest{Key: nodeKey(ops[0].Path), CountOnly: true}))
 	}
 	return p

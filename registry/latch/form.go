@@ -16,8 +16,8 @@ const marker = "latch-"
 // concurrently, and after Acquire has returned.
 type Form interface {
 	// Join makes a contender's node: ephemeral, with the value, at prefix and whatever the service appends. prefix is
-	// the path of a child of the locked directory, ends with "-latch-" and is unique to the contender. Join tries once
-	// and fails as a Commit of that one create does.
+	// the path of a child of the locked directory, ends with "-latch-" and is unique to the contender. Join tries once,
+	// and may try once more with the directory where there is none; it fails as a Commit of that one create does.
 	//
 	// Who knows the path beforehand returns it with every error too. An unknown outcome is then settled by joining
 	// again, which fails with ErrExists when the node is there. Who learns it from the answer returns "" with an error;

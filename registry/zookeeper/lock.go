@@ -39,8 +39,8 @@ const (
 	digits = "0000000000" // as many as the service adds
 )
 
-// Join sends one create; and where there is no directory one more, together with the directory's, since a container that
-// is made by itself may vanish before the node is in it, as often as one tries.
+// Join sends one create. Where the directory is missing it sends another, which makes the directory too: a container
+// that somebody removes whenever it is empty cannot vanish in between.
 func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string, error) {
 	op := registry.CreateEphemeral(prefix+digits, value)
 	if err := c.s.reg.cfg.Limits.Validate([]registry.Op{op}); err != nil {
@@ -65,7 +65,7 @@ func (c *curator) Join(ctx context.Context, prefix string, value []byte) (string
 // create makes nodes, the last one with a number that the service adds, and returns its path.
 func (c *curator) create(ctx context.Context, ops ...registry.Op) (string, error) {
 	requests, last := c.s.requests(ops), len(ops)-1
-	//nolint:forcetypeassert // that of a create
+	//nolint:forcetypeassert // ops are creates
 	requests[last].(*zk.CreateRequest).Flags |= zk.FlagSequence
 	w, settled, err := c.s.link.MultiAlone(ctx, requests...)
 	if err != nil {

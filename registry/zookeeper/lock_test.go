@@ -102,6 +102,57 @@ func TestJoinFails(t *testing.T) {
 	}
 }
 
+// A missingDirLink has no directory: it takes nodes with their directory only, and answers these two by err.
+type missingDirLink struct {
+	*createLink
+	both []any
+}
+
+func (l *missingDirLink) MultiAlone(ctx context.Context, requests ...any) (link.Written, <-chan struct{}, error) {
+	if len(requests) == 1 {
+		return link.Written{Results: []zk.MultiResponse{{Error: zk.ErrNoNode}}}, closed, zk.ErrNoNode
+	}
+	l.both = requests
+	w, settled, err := l.createLink.MultiAlone(ctx, requests[1])
+	return link.Written{Results: append([]zk.MultiResponse{{Error: err}}, w.Results...)}, settled, err
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Where the directory is missing it is made with the node, in one request.
+func TestJoinMakesTheDirectory(t *testing.T) {
+	for _, tc := range []struct{ answer, want error }{
+		{nil, nil},
+		{zk.ErrNodeExists, registry.ErrNoParent}, // somebody else has made it; there was none before
+		{zk.ErrNoNode, registry.ErrNoParent},     // nor is there what it would be in
+		{zk.ErrNoAuth, registry.ErrDenied},
+		{registry.ErrUncertain, registry.ErrUncertain},
+	} {
+		c, made := creating(t, Config{}, "/a/"+id+"latch-0000000007", tc.answer)
+		made.settled = make(chan struct{})
+		l := &missingDirLink{createLink: made}
+		c.s.link = l
+		path, err := c.Join(t.Context(), "/a/"+id+"latch-", []byte("x"))
+		acl := zk.WorldACL(zk.PermAll)
+		require.Equal(t, []any{
+			&zk.CreateRequest{Path: "/a", Data: []byte{}, Acl: acl},
+			&zk.CreateRequest{Path: "/a/" + id + "latch-", Data: []byte("x"), Acl: acl, Flags: 3},
+		}, l.both)
+		if tc.want == nil {
+			require.NoError(t, err)
+			require.Equal(t, "/a/"+id+"latch-0000000007", path)
+			continue
+		}
+		require.ErrorIs(t, err, tc.want)
+		require.Empty(t, path)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		require.False(t, c.Settle(ended), "the second create may still be with the client")
+		close(made.settled)
+		require.True(t, c.Settle(t.Context()))
+	}
+}
+
 // A create that is still with the client may come to be sent after a Sync.
 func TestSettleWaitsForTheClient(t *testing.T) {
 	c, l := creating(t, Config{}, "", registry.ErrUncertain)

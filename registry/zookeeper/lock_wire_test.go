@@ -84,3 +84,17 @@ func TestLockOfUnknownOutcome(t *testing.T) {
 		})
 	}
 }
+
+// A lock in a new directory costs one request more than in one that stands.
+func TestRequestsOfALockInANewDirectory(t *testing.T) {
+	reg, client := connect(t, testbed.SharedZooKeeper(t))
+	ctx := within(t, 30*time.Second)
+	s := session(t, reg)
+	require.NoError(t, registry.EnsurePath(ctx, s, "/in"))
+	require.NoError(t, s.Sync(ctx))
+	client.ResetRequests()
+	lock, err := s.Lock(ctx, "/in/dir", nil)
+	require.NoError(t, err)
+	waitFor(t, client, map[string]int{multi: 2, list: 1, get: 2})
+	require.NoError(t, lock.Release(ctx))
+}

@@ -318,3 +318,40 @@ func TestTheWitnessNoticesLostWrites(t *testing.T) {
 		require.NoError(t, thief.Close(context.Background()))
 	})
 }
+
+// Counts that are acknowledged while somebody looks are not taken for lost.
+func TestTheWitnessCountsWhileSomebodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := memory.NewServer(memory.Config{}).Registry(namespace)
+		defer reg.Close()
+		inner, err := reg.Open(t.Context())
+		require.NoError(t, err)
+		_, err = inner.Commit(t.Context(), registry.Create(witnessPath, []byte("7")))
+		require.NoError(t, err)
+		var out bytes.Buffer
+		w := &witness{out: history.NewWriter(&out, "driver", func() (time.Duration, time.Time) { return 1, time.Now() })}
+		busy := &readsThen{Session: inner, then: func() { w.acknowledged(8) }}
+		w.client = &client{reg: &opens{Registry: reg, session: busy}}
+		w.acknowledged(7)
+		require.NoError(t, w.look(t.Context()))
+		require.Empty(t, out.String())
+		require.EqualValues(t, 8, w.counts())
+		busy.then = func() { w.acknowledged(9) }
+		require.NoError(t, w.look(t.Context()))
+		require.Contains(t, out.String(), "the witness's count 7 stands, 8 was acknowledged")
+		require.EqualValues(t, 9, w.counts(), "whether that one is lost too, the next look tells")
+		require.NoError(t, inner.Close(t.Context()))
+	})
+}
+
+// readsThen is a session whose reads take until something has happened.
+type readsThen struct {
+	registry.Session
+	then func()
+}
+
+func (s *readsThen) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	nodes, err := s.Session.Get(ctx, paths...)
+	s.then()
+	return nodes, err
+}

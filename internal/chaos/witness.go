@@ -60,8 +60,10 @@ func (w *witness) count(ctx context.Context) {
 }
 
 // read returns the node and its count, after having made it, and having looked whether
-// what was acknowledged is still there.
+// what was acknowledged is still there. Counting may go on meanwhile, so only what was acknowledged before the
+// reading must be there.
 func (w *witness) read(ctx context.Context, ses registry.Session) (registry.Node, int64, error) {
+	acked := w.counts()
 	if err := ses.Sync(ctx); err != nil {
 		return registry.Node{}, 0, err
 	}
@@ -76,7 +78,7 @@ func (w *witness) read(ctx context.Context, ses registry.Session) (registry.Node
 			return registry.Node{}, 0, err
 		}
 	}
-	w.compare(stands)
+	w.compare(acked, stands)
 	if node.Exists() {
 		return node, stands, nil
 	}
@@ -94,17 +96,19 @@ func (w *witness) acknowledged(n int64) {
 }
 
 // compare looks whether a count that stands is one that was acknowledged, or a later one.
-func (w *witness) compare(stands int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if stands >= w.acked {
+func (w *witness) compare(acked, stands int64) {
+	if stands >= acked {
 		return
 	}
 	w.out.Write(history.Record{
-		Kind: history.LostWrites, Count: int(w.acked - stands),
-		Reason: fmt.Sprintf("the witness's count %d stands, %d was acknowledged", stands, w.acked),
+		Kind: history.LostWrites, Count: int(acked - stands),
+		Reason: fmt.Sprintf("the witness's count %d stands, %d was acknowledged", stands, acked),
 	})
-	w.acked = stands
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.acked == acked { // it is told once
+		w.acked = stands
+	}
 }
 
 // look looks once more, when the servers are well.

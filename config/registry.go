@@ -102,7 +102,7 @@ func parseAddress(address string) (*url.URL, url.Values, error) {
 			return nil, nil, errSecret
 		}
 	}
-	return u, query, nil
+	return u, query, checkOwn(u, query)
 }
 
 // String is the URL, or that there is none.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/elasticron/elasticron/config"
 )
@@ -12,7 +14,7 @@ const checkHelp = `elasticron check FILE
 
 Reads a file as a program would, Elasticron's or ElasticJob's, and says all that is wrong, a line for
 each. Environment variables count. Names that a program brings (strategies, kinds of jobs, error
-handlers) are not known here; the registry is not asked.
+handlers, schemes of registries) are not known here; the registry is not asked.
 `
 
 func check(_ context.Context, args []string, out, errs io.Writer) int {
@@ -30,6 +32,11 @@ func check(_ context.Context, args []string, out, errs io.Writer) int {
 	}
 	for _, n := range cfg.Notes() {
 		_, _ = fmt.Fprintf(errs, "note: %s\n", n)
+	}
+	url, _ := cfg.Registry.URL() // Load has read it
+	if scheme, _, _ := strings.Cut(url, "://"); !slices.Contains(config.Schemes(), scheme) {
+		_, _ = fmt.Fprintf(errs, "note: registry.url: the scheme %s is none of Elasticron's own (%s); the program must import an adapter that has it\n",
+			scheme, strings.Join(config.Schemes(), ", "))
 	}
 	_, _ = fmt.Fprintln(out, cfg)
 	return exitOK

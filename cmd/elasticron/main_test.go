@@ -173,6 +173,24 @@ func TestCheckAndSchema(t *testing.T) {
 	code, _, errs = elasticron(t, "check", write(t, dir, "application.yml", strings.Replace(old, "hunter2", "${PW}", 1)))
 	require.Equal(t, exitOK, code, errs)
 
+	for address, want := range map[string]string{
+		"etcd://h/shop?sesion-timeout=3s":     `registry.url: has the setting "sesion-timeout", which etcd does not know; did you mean session-timeout?`,
+		"zookeeper://h/shop?max-ops=3":        `which zookeeper does not know; there are: ca, cert, chroot,`,
+		"postgres://h/db/shop?dial-timeout=3": "has the setting dial-timeout=3, which is no positive duration; write dial-timeout=6s",
+		"etcd://h/shop?tls=true&tls=true":     "has the setting tls 2 times",
+		"etcd://h":                            "has no namespace",
+		"embedded:///d?username=jo":           `"username", which embedded does not know`,
+	} {
+		code, out, errs = elasticron(t, "check", write(t, dir, "jobs.yaml", "registry: {url: '"+address+"'}\njobs: {}\n"))
+		require.Equal(t, exitFailed, code, address)
+		require.Empty(t, out)
+		require.Contains(t, errs, "jobs.yaml:1:12: registry.url: ")
+		require.Contains(t, errs, want)
+	}
+	code, _, errs = elasticron(t, "check", write(t, dir, "jobs.yaml", "registry: {url: 'etdc://h/shop?a=b'}\njobs: {}\n"))
+	require.Equal(t, exitOK, code, "a program may import an adapter of that name")
+	require.Contains(t, errs, "note: registry.url: the scheme etdc is none of Elasticron's own (embedded, etcd, memory, postgres, zookeeper); ")
+
 	code, out, _ = elasticron(t, "schema")
 	require.Equal(t, exitOK, code)
 	require.Equal(t, string(config.Schema()), out)
@@ -211,6 +229,7 @@ func TestTheReferenceHasTheSettingsOfAURL(t *testing.T) {
 	}
 	inBlock := []string{"username", "password-file", "password-env", "tls", "ca", "cert", "key"}
 	require.Contains(t, config.Reference(), "`"+strings.Join(inBlock[:4], "`, `")+"`")
+	require.Equal(t, []string{"embedded", "etcd", "memory", "postgres", "zookeeper"}, config.Schemes())
 	for scheme, address := range map[string]string{"etcd": "etcd://h/shop", "zookeeper": "zookeeper://h/shop", "postgres": "postgres://h/db/shop", "embedded": "embedded:///"} {
 		_, err := registry.Open(t.Context(), address+"?nothing=1")
 		require.ErrorIs(t, err, registry.ErrInvalid)

@@ -355,3 +355,41 @@ func (s *readsThen) Get(ctx context.Context, paths ...string) ([]registry.Node, 
 	s.then()
 	return nodes, err
 }
+
+// A server that shows a node as it was before another one showed it changed has lost that change, unless it catches up
+// by the next round.
+func TestTheCensusNoticesServersThatDiffer(t *testing.T) {
+	var out bytes.Buffer
+	c := &census{
+		out:   history.NewWriter(&out, "driver", func() (time.Duration, time.Time) { return 1, time.Now() }),
+		addrs: []string{"a", "b", "c"}, told: map[lag]struct{}{},
+	}
+	at := func(x, y registry.Revision) counted { return counted{"/x": x, "/y": y} }
+	for _, servers := range [][]counted{
+		{at(1, 1), at(1, 1), at(1, 1)},
+		{at(2, 1), at(1, 1), at(1, 1)}, // changed between two readings
+		{at(2, 1), at(1, 1), at(2, 1)}, // late
+		{at(3, 1), at(2, 1), at(2, 1)}, // late, and on its way
+		{at(3, 1), at(3, 1), nil},      // down
+		{at(3, 1), at(3, 1), at(3, 1)},
+		{at(3, 1), {"/x": 3}, at(3, 1)}, // deleted since
+		{at(3, 1), {"/x": 3}, at(3, 1)},
+	} {
+		c.round(servers)
+	}
+	require.Empty(t, out.String())
+	for range 4 {
+		c.round([]counted{at(3, 2), at(4, 5), at(3, 5)})
+	}
+	records, err := history.Read(&out)
+	require.NoError(t, err)
+	var reasons []string
+	for _, r := range records {
+		require.Equal(t, history.LostWrites, r.Kind)
+		reasons = append(reasons, r.Reason)
+	}
+	require.ElementsMatch(t, []string{
+		"server 0 shows /x as of 0x3, server 1 showed it as of 0x4 before", "server 2 shows /x as of 0x3, server 1 showed it as of 0x4 before",
+		"server 0 shows /y as of 0x2, server 1 showed it as of 0x5 before",
+	}, reasons, "each is told once")
+}

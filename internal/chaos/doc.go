@@ -17,8 +17,9 @@
 // the engine (package failpoint), at every one of them and in every one of these ways.
 //
 // A witness counts in a node of its own, past all proxies. Where an acknowledged count is
-// lost, the servers themselves have lost it; ZooKeeper does now and then. Such a part says
-// nothing about Elasticron: it is told, and run again with other faults.
+// lost, the servers themselves have lost it; ZooKeeper does now and then. A census asks each
+// of ZooKeeper's servers by itself whether it shows what another one has shown before. Such
+// a part says nothing about Elasticron: it is told, and run again with other faults.
 //
 // # Processes
 //

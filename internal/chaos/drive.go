@@ -271,6 +271,12 @@ func (p *part) run() (err error) {
 	var work sync.WaitGroup
 	work.Go(func() { observe(watching, p.reg, history.NewWriter(file, "observer", wall)) })
 	work.Go(func() { p.witness.count(watching) })
+	if p.registry == onZooKeeper && p.size > 1 {
+		c := &census{out: p.out, addrs: p.servers.Addrs(), told: map[lag]struct{}{}, open: func(ctx context.Context, addr string) (registry.Registry, error) {
+			return openRegistry(ctx, p.registry, []string{addr})
+		}}
+		work.Go(func() { c.count(watching) })
+	}
 	defer work.Wait()
 	defer stop()
 	if p.fleet, err = newFleet(p.ctx, p.dir, p.registry, p.servers.Addrs(), p.workers, p.out); err != nil {

@@ -21,6 +21,10 @@ var errForeign = errors.New("the ledger was replaced or deleted from outside")
 // to run here may have ended long ago, and would never end again: the registration is given up.
 var errBack = errors.New("the ledger is older than what the registry has acknowledged")
 
+// errContrary: ZooKeeper's servers do that too. Whoever is connected to the one that lacks a change is refused what
+// goes by it, and reads nothing else, until another server answers.
+var errContrary = errors.New("the registry refuses a commit since the ledger has changed, and shows it unchanged")
+
 type refusal struct {
 	change Change
 	why    Refusal
@@ -65,6 +69,7 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 		r.revert(b)
 		r.mu.Lock()
 		r.stale = r.stale || out.Uncertain || failed.Index == 1
+		r.refused = !out.Uncertain && failed.Index == 1 && errors.Is(failed, registry.ErrVersion)
 		r.mu.Unlock()
 		r.amend(ctx, b, failed)
 	case denied:

@@ -163,6 +163,7 @@ type Recorder struct {
 	version registry.Version
 	created registry.Revision
 	stale   bool // somebody else has written the ledger, or may have
+	refused bool // a commit was refused since somebody has
 	still   time.Time
 	queue   []*entry
 	atMost  int  // changes in a commit, after one that was too large; 0 is any

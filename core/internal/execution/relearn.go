@@ -19,8 +19,8 @@ const torn = 50 * time.Millisecond
 // committed any more.
 func (r *Recorder) adopt(ctx context.Context) bool {
 	r.mu.Lock()
-	stale, path := r.stale, r.place.Ledger
-	r.stale = false
+	stale, refused, path := r.stale, r.refused, r.place.Ledger
+	r.stale, r.refused = false, false
 	r.mu.Unlock()
 	if !stale {
 		return true
@@ -40,6 +40,9 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	case node.Version < version:
 		r.end(fmt.Errorf("execution: %s: %w", path, errBack))
 		return false
+	case node.Version == version && refused:
+		r.owner.Hindered(fmt.Errorf("execution: %s: %w", path, errContrary))
+		return settle.Pause(ctx, again)
 	case node.Version == version && len(known.Pages()) == 0:
 		return true
 	case node.Version == version:

@@ -119,7 +119,7 @@ type Leader struct {
 	fresh    bool // its term has not looked at rounds yet
 	back     bool // others are to be elected first
 	flags    map[string]bool
-	pause    time.Duration
+	retry    *workqueue.Retry // nil: the task has not failed
 	watched  map[target]bool
 	triggers map[string]registry.Node  // of ElasticJob's tools, by instance; while this one leads
 	results  map[int64]bool            // runs whose results are watched
@@ -345,7 +345,7 @@ func (l *Leader) step() {
 	err := l.act(ctx)
 	if err == nil {
 		l.mu.Lock()
-		l.pause = 0
+		l.retry = nil
 		l.mu.Unlock()
 		return
 	}
@@ -353,13 +353,14 @@ func (l *Leader) step() {
 		return // whoever holds the session sees Done
 	}
 	l.mu.Lock()
-	l.pause = min(max(2*l.pause, 50*time.Millisecond), 2*time.Second)
-	pause := l.pause
+	if l.retry == nil {
+		l.retry = &workqueue.Retry{}
+	}
+	tell := l.retry.Failed(l.work, err)
 	l.mu.Unlock()
-	if pause >= time.Second {
+	if tell {
 		l.hindered(err)
 	}
-	time.AfterFunc(pause, l.work.Poke)
 }
 
 func (l *Leader) hindered(err error) { l.warn("the leader's request failed; trying again", err) }

@@ -615,3 +615,34 @@ func (b *bed) epoch() layout.Base {
 	require.NoError(b, err)
 	return base
 }
+
+// A leader that is refused, and is told of news meanwhile, asked again for each refusal, and told it each time: ever
+// more often, until the refusals ended.
+func TestALeaderThatIsRefusedAsksRarely(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		m := b.join("a", at(0))
+		looks := func() int {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.reads[b.job.Ledger("a")]
+		}
+		b.until("the items have an owner", func() bool { return b.spread(6, "a") })
+		allow := b.srv.Deny(b.job.Ledger("a"))
+		b.change(func(f *Facts) { f.Total = 8 })
+		const news = 100
+		for range news {
+			m.Look()
+			<-time.After(20 * time.Millisecond)
+		}
+		<-time.After(2 * time.Second) // what the news have begun
+		before := looks()
+		<-time.After(time.Minute)
+		require.InDelta(t, 30, looks()-before, 2, "once in two seconds")
+		warnings := of[event.Warning](m)
+		require.NotEmpty(t, warnings)
+		require.LessOrEqual(t, len(warnings), 8)
+		require.ErrorIs(t, warnings[0].Err, registry.ErrDenied)
+		allow()
+		b.until("the items are assigned anew", func() bool { return b.spread(8, "a") })
+	})
+}

@@ -80,11 +80,13 @@ func (m *Member) readRuns() {
 	known, open, err := m.listRuns(ctx)
 	switch {
 	case err == nil:
+		m.mu.Lock()
+		m.reread = nil
+		m.mu.Unlock()
 		f.SetAsked(open, known)
 	case ctx.Err() != nil || errors.Is(err, registry.ErrSessionLost):
 	default:
-		m.hindered(err)
-		m.pokeLater(m.runs)
+		m.again(&m.reread, m.runs, err)
 	}
 }
 

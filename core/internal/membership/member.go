@@ -107,7 +107,8 @@ type Member struct {
 	shutDown bool  // somebody deleted the instance: leave for good
 	sure     bool  // its life stood then, so it was the instance that was meant
 	paused   bool
-	retry    time.Duration
+	retry    *workqueue.Retry // of task; nil: it has not failed
+	reread   *workqueue.Retry // of runs, likewise
 
 	id        string // of the registration, or of the one that is being made; "" while there is none
 	up        time.Time
@@ -186,7 +187,7 @@ func (m *Member) step() {
 	err := m.advance(ctx)
 	if err == nil {
 		m.mu.Lock()
-		m.retry = 0
+		m.retry = nil
 		m.mu.Unlock()
 		return
 	}
@@ -200,23 +201,21 @@ func (m *Member) step() {
 		m.cfg.Host.Failed(err)
 		return
 	}
-	m.again(err)
+	m.again(&m.retry, m.task, err)
 }
 
-// again pokes the task after a pause that grows with each failure in a row.
-func (m *Member) again(err error) {
+// again has a task run again that has failed.
+func (m *Member) again(r **workqueue.Retry, t *workqueue.Task, err error) {
 	m.mu.Lock()
-	m.retry = min(max(2*m.retry, 50*time.Millisecond), 2*time.Second)
-	pause := m.retry
+	if *r == nil {
+		*r = &workqueue.Retry{}
+	}
+	tell := (*r).Failed(t, err)
 	m.mu.Unlock()
-	if pause >= time.Second {
+	if tell {
 		m.hindered(err)
 	}
-	time.AfterFunc(pause, m.task.Poke)
 }
-
-// pokeLater pokes a task after a pause.
-func (m *Member) pokeLater(t *workqueue.Task) { time.AfterFunc(time.Second, t.Poke) }
 
 func (m *Member) hindered(err error) { m.warn("a request to the registry failed; trying again", err) }
 

@@ -195,7 +195,15 @@ func (s *settings) climb(ctx context.Context, contender string, from int, factor
 		if !overload || found["runs"] == 0 {
 			return found, nil
 		}
-		m, err := s.stage(ctx, c, shape(contender, int(2*found["runs"])))
+		jobs := shape(contender, int(2*found["runs"]))
+		if _, err := s.stage(ctx, c, jobs); err != nil {
+			return nil, err
+		}
+		if err := wait(ctx, time.Now().Add(s.overloaded)); err != nil {
+			return nil, err
+		}
+		m, err := c.measure(ctx, s.window)
+		s.progress("%s: %d a second: %.0f a second, p50 %v", contender, jobs.Count*jobs.Items, m.perSecond(), m.P50.Round(time.Millisecond))
 		found["overload"] = m.perSecond()
 		return found, err
 	})

@@ -31,6 +31,21 @@ type bed struct {
 	mu    sync.Mutex
 	facts Facts // but for the lives, and who is eligible
 	reads map[string]int
+
+	refuses func(id string, ops []registry.Op) error // what a member's commits meet instead of the registry
+}
+
+// meets is what a member's commit meets.
+func (b *bed) meets(id string) func([]registry.Op) error {
+	return func(ops []registry.Op) error {
+		b.mu.Lock()
+		refuses := b.refuses
+		b.mu.Unlock()
+		if refuses == nil {
+			return nil
+		}
+		return refuses(id, ops)
+	}
 }
 
 // count counts what members read, by path.
@@ -117,20 +132,25 @@ type remote struct {
 	registry.Registry
 	delay func(ops []registry.Op) time.Duration // ops are nil for reads
 	reads func(paths []string)
+	meets func(ops []registry.Op) error
 }
 
 func (r remote) Open(ctx context.Context) (registry.Session, error) {
 	s, err := r.Registry.Open(ctx)
-	return &distant{s, r.delay, r.reads}, err
+	return &distant{s, r.delay, r.reads, r.meets}, err
 }
 
 type distant struct {
 	registry.Session
 	delay func(ops []registry.Op) time.Duration
 	reads func(paths []string)
+	meets func(ops []registry.Op) error
 }
 
 func (s *distant) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	if err := s.meets(ops); err != nil {
+		return 0, err
+	}
 	d := s.delay(ops)
 	<-time.After(d / 2)
 	rev, err := s.Session.Commit(ctx, ops...)
@@ -157,7 +177,7 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 	reg := b.srv.Registry("shop")
 	b.Cleanup(func() { _ = reg.Close() })
 	m := &member{b: b, id: id, lives: map[string]bool{}}
-	ses, err := session.Open(b.Context(), remote{reg, delay, b.count}, func(string, error) {})
+	ses, err := session.Open(b.Context(), remote{reg, delay, b.count, b.meets(id)}, func(string, error) {})
 	require.NoError(b, err)
 	m.ses = ses
 	_, err = ses.Commit(b.Context(),

@@ -145,7 +145,7 @@ func (l *Leader) standsBack() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case !l.back:
+	case !l.back && !l.weary:
 		return false
 	case l.vacant.IsZero():
 		l.vacant = time.Now()

@@ -105,8 +105,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 		case errors.Is(err, errJava):
 			l.floor = l.cfg.Now() // and once more
 		case errors.Is(err, errStale):
-			l.refused++
-			if !settle.Pause(ctx, pause) {
+			if l.refused++; l.refused >= mostStale || !settle.Pause(ctx, pause) {
 				return nil, err
 			}
 			pause = min(2*pause, 200*time.Millisecond)

@@ -118,6 +118,7 @@ type Leader struct {
 	asked    bool // requests or runs are to be looked at
 	fresh    bool // its term has not looked at rounds yet
 	back     bool // others are to be elected first
+	weary    bool // it has handed over: likewise, until somebody is elected
 	flags    map[string]bool
 	retry    *workqueue.Retry // nil: the task has not failed
 	watched  map[target]bool
@@ -214,6 +215,9 @@ func (l *Leader) OnLeader(n registry.Node) {
 	}
 	if follow {
 		l.seen, l.paged = nil, nil // of a term before
+	}
+	if follow || n.Exists() && !self {
+		l.weary = false
 	}
 	switch {
 	case self:
@@ -356,10 +360,13 @@ func (l *Leader) step() {
 	if l.retry == nil {
 		l.retry = &workqueue.Retry{}
 	}
-	tell := l.retry.Failed(l.work, err)
+	tell, row := l.retry.Failed(l.work, err), l.retry.Row()
 	l.mu.Unlock()
 	if tell {
 		l.hindered(err)
+	}
+	if (row >= mostRefusals || l.refused >= mostStale) && refused(err) {
+		l.handOver(err)
 	}
 }
 
@@ -374,10 +381,11 @@ func (l *Leader) act(ctx context.Context) error {
 	l.mu.Lock()
 	node, led, able := l.node, l.led, l.able
 	ours := node.Owned && string(node.Value) == l.cfg.ID
+	weary := l.weary
 	work, asked, heard := l.look || len(l.flags) > 0, l.asked, l.rounds != nil && l.rounds.heard
 	l.mu.Unlock()
 	switch {
-	case ours && !able, led && !ours:
+	case ours && !able, ours && weary, led && !ours:
 		return l.abdicate(ctx)
 	case node.Owned && !ours: // somebody wrote another name into our node
 		return l.abdicate(ctx)
@@ -499,7 +507,7 @@ func (l *Leader) abdicate(ctx context.Context) error {
 	if away {
 		l.cfg.Host.Waits("") // the next leader says it
 	}
-	l.floor = time.Time{}
+	l.floor, l.refused = time.Time{}, 0
 	l.cfg.Host.Changed()
 	if led {
 		l.work.Poke() // the node may have gone before: nobody else says that there is one to elect

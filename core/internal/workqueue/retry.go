@@ -16,6 +16,7 @@ const (
 // the task meanwhile, and it may fail again: one poke of the Retry's own is to come, however often that happens, and
 // only what fails after that makes the pause longer. The zero value is ready. Methods are not safe for concurrent use.
 type Retry struct {
+	row   int           // failures in a row, but for those that came before a poke of its own
 	pause time.Duration // before the latest poke
 	due   time.Time     // of that
 	quiet time.Duration
@@ -30,6 +31,7 @@ func (r *Retry) Failed(t *Task, err error) (tell bool) {
 	if now.Before(r.due) {
 		return false
 	}
+	r.row++
 	r.pause = min(max(2*r.pause, firstRetry), lastRetry)
 	r.due = now.Add(r.pause)
 	time.AfterFunc(r.pause, t.Poke)
@@ -47,3 +49,6 @@ func (r *Retry) Failed(t *Task, err error) (tell bool) {
 	r.until = now.Add(r.quiet)
 	return true
 }
+
+// Row is how many failures in a row there were, but for those that came before a poke of the Retry's own.
+func (r *Retry) Row() int { return r.row }

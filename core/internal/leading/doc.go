@@ -21,6 +21,10 @@
 // by the term's value (package settle). Nothing is flagged: what is to be done is
 // derived from what is, so that a leader that dies leaves no need behind.
 //
+// A leader that goes on being refused, or denied, for some ten seconds steps down as well, where
+// another instance may be given items, and stands back for two seconds: others may have more
+// rights, or be connected to another server. Where nobody is elected meanwhile it leads again.
+//
 // Work stands on three tasks of the session's control pool: leading itself, which does
 // nothing that takes long, tidying, which takes its time, and saying what the leader's
 // clock says, which changes nothing that a term guards.

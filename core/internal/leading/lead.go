@@ -105,10 +105,9 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 		case errors.Is(err, errJava):
 			l.floor = l.cfg.Now() // and once more
 		case errors.Is(err, errStale):
-			if l.refused++; l.refused >= mostStale || !settle.Pause(ctx, pause) {
+			if !l.goesOn(ctx, &pause) {
 				return nil, err
 			}
-			pause = min(2*pause, 200*time.Millisecond)
 		case err != nil:
 			return nil, err
 		case !again:
@@ -118,6 +117,16 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 			return plan, nil
 		}
 	}
+}
+
+// goesOn pauses, ever longer, until the view is taken again. It reports false when it is not.
+func (l *Leader) goesOn(ctx context.Context, pause *time.Duration) bool {
+	l.refused++
+	if l.refused >= mostStale || !settle.Pause(ctx, *pause) {
+		return false
+	}
+	*pause = min(2**pause, 200*time.Millisecond)
+	return true
 }
 
 // hush asks the owners whose commits have come before the leader's again and again to

@@ -108,17 +108,13 @@ func (c *Cluster) launch(ctx context.Context, places []place) error {
 // ready waits until every member that runs serves, and one of several leads.
 func (c *Cluster) ready(ctx context.Context) error {
 	var modes []string
-	for i, m := range c.members {
-		if c.isStopped(i) {
-			continue
-		}
-		var s status
-		err := poll(ctx, m.exited(), func(ctx context.Context) (err error) {
-			s, err = look(ctx, m.addr)
-			return err
-		})
+	for i := range c.members {
+		s, err := c.serves(ctx, i)
 		if err != nil {
-			return fmt.Errorf("zkserver: member %d at %s does not serve: %w: %s", i, m.addr, err, m.prints)
+			return err
+		}
+		if s.Mode == "" {
+			continue
 		}
 		modes = append(modes, s.Mode)
 		c.setVersion(s.Version)
@@ -128,6 +124,26 @@ func (c *Cluster) ready(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// serves waits until a member serves. A member that is killed meanwhile has no status, and one
+// that is restarted meanwhile is waited for again.
+func (c *Cluster) serves(ctx context.Context, i int) (s status, err error) {
+	m := c.members[i]
+	for !c.isStopped(i) {
+		exited := m.exited()
+		err = poll(ctx, exited, func(ctx context.Context) (err error) {
+			s, err = look(ctx, m.addr)
+			return err
+		})
+		if err == nil {
+			return s, nil
+		}
+		if ctx.Err() != nil || !c.isStopped(i) && exited == m.exited() {
+			return status{}, fmt.Errorf("zkserver: member %d at %s does not serve: %w: %s", i, m.addr, err, m.prints)
+		}
+	}
+	return status{}, nil
 }
 
 // Addrs are where clients reach the members, host:port each.

@@ -18,15 +18,19 @@ func (c *Cluster) Resume(i int) error { return c.tell(i, "continue") }
 
 // Kill ends member i as SIGKILL does. Its data stays; Restart brings it back.
 func (c *Cluster) Kill(i int) error {
-	if err := c.tell(i, "kill"); err != nil {
+	if err := c.disturbable(i); err != nil {
 		return err
 	}
-	c.setStopped(i, true)
+	c.setStopped(i, true) // first: ready is to know why the server ended
+	if err := c.tell(i, "kill"); err != nil {
+		c.setStopped(i, false)
+		return err
+	}
 	return nil
 }
 
-// Restart kills member i if it runs and starts it again on its data. It waits
-// until the member serves, unless too few members run for that.
+// Restart kills member i if it runs and starts it again on its data. It waits until the
+// members that run serve, unless too few run for that. Several may be restarted side by side.
 func (c *Cluster) Restart(ctx context.Context, i int) error {
 	if err := c.Kill(i); err != nil {
 		return err

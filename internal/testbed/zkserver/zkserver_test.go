@@ -141,6 +141,27 @@ func TestEnsemble(t *testing.T) {
 	})
 }
 
+// A member that is killed or restarted while another one's restart waits for all is no failure.
+func TestRestartsSideBySide(t *testing.T) {
+	ways(t, func(t *testing.T, way string) {
+		c := start(t, zkserver.Options{Way: way, Members: 3})
+		ctx := within(t, long)
+		for _, then := range []func() error{
+			func() error { return c.Kill(0) },
+			func() error { return c.Restart(ctx, 0) },
+		} {
+			require.NoError(t, c.Pause(0))
+			restarted := make(chan error, 1)
+			go func() { restarted <- c.Restart(ctx, 1) }()
+			require.Eventually(t, func() bool { return answers(c.Addrs()[1]) }, long, every)
+			require.Empty(t, restarted, "it waits for the member that is paused")
+			require.NoError(t, then())
+			require.NoError(t, <-restarted)
+			require.NoError(t, c.Restart(ctx, 0))
+		}
+	})
+}
+
 func TestPartition(t *testing.T) {
 	ways(t, func(t *testing.T, way string) {
 		c := start(t, zkserver.Options{Way: way, Members: 3})

@@ -7,8 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -31,16 +35,41 @@ func (e *Etcd) enableUsers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
 	defer cancel()
 	admin := e.Admin()
-	var errs []error
-	do := func(_ any, err error) { errs = append(errs, err) }
-	do(admin.UserAdd(ctx, rootUser, rootPassword))
-	do(admin.UserGrantRole(ctx, rootUser, rootUser))
-	do(admin.RoleAdd(ctx, EtcdUser))
-	do(admin.RoleGrantPermission(ctx, EtcdUser, everything, everything, clientv3.PermissionType(clientv3.PermReadWrite)))
-	do(admin.UserAdd(ctx, EtcdUser, EtcdPassword))
-	do(admin.UserGrantRole(ctx, EtcdUser, EtcdUser))
-	do(admin.AuthEnable(ctx))
-	return errors.Join(errs...)
+	for _, do := range []func() (any, error){
+		func() (any, error) { return admin.UserAdd(ctx, rootUser, rootPassword) },
+		func() (any, error) { return admin.UserGrantRole(ctx, rootUser, rootUser) },
+		func() (any, error) { return admin.RoleAdd(ctx, EtcdUser) },
+		func() (any, error) {
+			return admin.RoleGrantPermission(ctx, EtcdUser, everything, everything, clientv3.PermissionType(clientv3.PermReadWrite))
+		},
+		func() (any, error) { return admin.UserAdd(ctx, EtcdUser, EtcdPassword) },
+		func() (any, error) { return admin.UserGrantRole(ctx, EtcdUser, EtcdUser) },
+		func() (any, error) { return admin.AuthEnable(ctx) },
+	} {
+		if err := once(ctx, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// once has a step done whose connection may break, as it does now and then just after a server has come up: it
+// is tried again then, and may turn out to be done.
+func once(ctx context.Context, do func() (any, error)) error {
+	for again := false; ; again = true {
+		_, err := do()
+		switch {
+		case again && (errors.Is(err, rpctypes.ErrUserAlreadyExist) || errors.Is(err, rpctypes.ErrRoleAlreadyExist)):
+			return nil
+		case !errors.Is(err, rpctypes.ErrNoLeader) && status.Code(err) != codes.Unavailable:
+			return err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%w (last: %w)", ctx.Err(), err)
+		}
+	}
 }
 
 // A Range is the keys from From on which are before To.

@@ -29,6 +29,11 @@ type Fire struct {
 	called  bool // a function was, and may have returned
 }
 
+// newFire makes a fire that has not begun.
+func newFire(f *Firing, due time.Time) *Fire {
+	return &Fire{Context: f.cfg.Context, f: f, once: make(chan struct{}), due: due}
+}
+
 // A FireState is what a fire has come to.
 type FireState struct {
 	Instance     string

@@ -120,14 +120,15 @@ type Firing struct {
 	asked    map[int64]*asked
 	kills    map[kill]string // who asks for it
 	barrier  barrier.Barrier
-	waits    *time.Timer          // when the next wait at the barrier is over; nil: nobody waits
-	armed    map[int]items.Action // runs, by item, whose begins are recorded and which are not due yet
-	first    time.Time            // no armed run is due before; zero: none is armed
-	wake     time.Time            // what the timer is set to; zero when it is not
-	next     time.Time            // when the schedule fires next
+	waits    *time.Timer // when the next wait at the barrier is over; nil: nobody waits
+	armed    []*run      // runs whose begins are recorded and which are not due yet, or were dropped
+	first    time.Time   // no armed run is due before; zero: none is armed
+	wake     time.Time   // what the timer is set to; zero when it is not
+	next     time.Time   // when the schedule fires next
 	never    bool
 	lastFire time.Time
 	lastErr  error
+	spare    spare
 }
 
 // New returns a firing of a registration, to be told what it goes by. It begins nothing before Own.
@@ -158,6 +159,9 @@ func (f *Firing) now() time.Time {
 	now, by := f.wall.Look()
 	if by != 0 {
 		f.machine.ClockSet(by, now)
+		for i := range f.spare.returned {
+			f.spare.returned[i].at = f.spare.returned[i].at.Add(by)
+		}
 	}
 	return now
 }
@@ -167,8 +171,14 @@ func (f *Firing) tick(time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.now()
-	f.release(now)
-	f.perform(f.machine.Tick(now))
+	f.takeAllBack()
+	if f.release(now) < max(f.machine.Size(), 1) { // else no item is left that could begin
+		f.perform(f.machine.Tick(now))
+	}
+	if f.later() {
+		f.spare.unset, f.spare.since, f.wake = true, now, time.Time{}
+		return
+	}
 	f.setTimer(now)
 }
 
@@ -177,7 +187,7 @@ func (f *Firing) tick(time.Time) {
 func (f *Firing) arm() {
 	now := f.now()
 	f.release(now)
-	if due := f.wake; !due.IsZero() && !due.After(now) {
+	if due := f.wake; f.spare.unset || (!due.IsZero() && !due.After(now)) {
 		f.perform(f.machine.Tick(now))
 	}
 	f.setTimer(now)
@@ -185,6 +195,7 @@ func (f *Firing) arm() {
 
 // setTimer sets the timer to what comes next as of now. What is due already has the clock call at once.
 func (f *Firing) setTimer(now time.Time) {
+	f.spare.unset = false
 	fire, fires := f.machine.NextFire(now)
 	f.next, f.never = fire, !fires
 	next, ok := f.machine.Next(now)
@@ -320,7 +331,10 @@ func (f *Firing) Close() {
 	defer f.mu.Unlock()
 	f.stopping = true
 	f.timer.Clear()
-	clear(f.armed)
+	for _, r := range f.armed {
+		f.disarm(r.Run.Item)
+	}
+	f.armed = nil
 	f.machine.Stop()
 	f.askBack()
 	f.let(f.barrier.End(time.Now())) // places drop them

@@ -42,6 +42,57 @@ func (h counting) Call(context.Context, *Run) error {
 
 func (counting) FireEnded(*Fire) {}
 
+// A bed is a firing of one item, which owns nothing yet, with what it works with.
+type bed struct {
+	firing  *Firing
+	ledger  *ledger.Ledger
+	clock   *timer.Clock
+	session registry.Session
+	place   execution.Place
+	closers []func()
+}
+
+// newBed is made in a bubble, and closed there.
+func newBed(t *testing.T, host Host, item ledger.Item, settings items.Settings) *bed {
+	t.Helper()
+	reg := memory.NewServer(memory.Config{}).Registry("shop")
+	ses, err := reg.Open(t.Context())
+	require.NoError(t, err)
+	job, err := layout.New("shop", "job")
+	require.NoError(t, err)
+	led := ledger.New(1, 1)
+	led.Set(0, item)
+	value := led.Write(0, ledger.Room{Value: 1 << 20, Ops: 100, Bytes: 1 << 20}).Root
+	place := execution.Place{ID: "id", Life: job.Life("id"), Ledger: job.Ledger("id")}
+	require.NoError(t, registry.EnsurePath(t.Context(), ses, job.Lives()))
+	require.NoError(t, registry.EnsurePath(t.Context(), ses, job.Ledgers()))
+	_, err = ses.Commit(t.Context(), registry.CreateEphemeral(place.Life, nil), registry.Create(place.Ledger, value))
+	require.NoError(t, err)
+	events, pool, clock := dispatch.New(dispatch.Config{Log: slog.New(slog.DiscardHandler)}), workqueue.NewPool(1), timer.New(time.Now, func(time.Duration) {})
+	b := &bed{ledger: led, clock: clock, session: ses, place: place}
+	b.firing = New(Config{
+		Host: host, Job: job, Session: shown{unwatched{ses}}, Context: t.Context(), Life: t.Context(), Records: pool,
+		Clock: clock, Now: time.Now, Places: places.New(1, nil), Events: events,
+	}, Start{Place: place, Node: b.node(t), Ledger: led, Settings: settings})
+	b.closers = []func(){b.firing.Close, clock.Close, pool.Close, events.Close, func() { require.NoError(t, reg.Close()) }}
+	return b
+}
+
+// node is that of the ledger.
+func (b *bed) node(t *testing.T) registry.Node {
+	t.Helper()
+	nodes, err := b.session.Get(t.Context(), b.place.Ledger)
+	require.NoError(t, err)
+	return nodes[0]
+}
+
+func (b *bed) close(t *testing.T) {
+	t.Helper()
+	for _, f := range b.closers {
+		f()
+	}
+}
+
 // What an instance begins with may owe a fire that its owner before ran as it died. It was begun at once, before anybody
 // could say that a listener wants it held up, or that the server is disabled.
 func TestNothingBeginsBeforeItIsSaidWhatItGoesBy(t *testing.T) {
@@ -58,49 +109,25 @@ func TestNothingBeginsBeforeItIsSaidWhatItGoesBy(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				reg := memory.NewServer(memory.Config{}).Registry("shop")
-				ses, err := reg.Open(t.Context())
-				require.NoError(t, err)
-				job, err := layout.New("shop", "job")
-				require.NoError(t, err)
-				led := ledger.New(1, 1)
 				due := time.Now().Add(-time.Second)
-				led.Set(0, ledger.Item{Through: due, Redo: ledger.Redo{Due: due, Tries: 1, Lost: "dead"}})
-				value := led.Write(0, ledger.Room{Value: 1 << 20, Ops: 100, Bytes: 1 << 20}).Root
-				place := execution.Place{ID: "id", Life: job.Life("id"), Ledger: job.Ledger("id")}
-				require.NoError(t, registry.EnsurePath(t.Context(), ses, job.Lives()))
-				require.NoError(t, registry.EnsurePath(t.Context(), ses, job.Ledgers()))
-				_, err = ses.Commit(t.Context(), registry.CreateEphemeral(place.Life, nil), registry.Create(place.Ledger, value))
-				require.NoError(t, err)
-				nodes, err := ses.Get(t.Context(), place.Ledger)
-				require.NoError(t, err)
-
-				events, pool, clock := dispatch.New(dispatch.Config{Log: slog.New(slog.DiscardHandler)}), workqueue.NewPool(1), timer.New(time.Now, func(time.Duration) {})
 				called := make(chan struct{}, 9)
-				f := New(Config{
-					Host: counting{called: called}, Job: job, Session: shown{unwatched{ses}}, Context: t.Context(), Life: t.Context(), Records: pool,
-					Clock: clock, Now: time.Now, Places: places.New(1, nil), Events: events,
-				}, Start{Place: place, Node: nodes[0], Ledger: led, Settings: items.Settings{Fires: fireless{}, Monitor: true, Failover: true}})
+				b := newBed(t, counting{called: called}, ledger.Item{Through: due, Redo: ledger.Redo{Due: due, Tries: 1, Lost: "dead"}},
+					items.Settings{Fires: fireless{}, Monitor: true, Failover: true})
+				f := b.firing
 				changed := func() bool {
 					synctest.Wait()
-					nodes, err := ses.Get(t.Context(), place.Ledger)
-					require.NoError(t, err)
-					return nodes[0].Version > 0
+					return b.node(t).Version > 0
 				}
 				time.Sleep(time.Minute)
 				require.False(t, changed(), "nothing is said yet")
 				c.say(f)
 				time.Sleep(time.Minute)
 				require.False(t, changed(), "it owns nothing yet")
-				f.Own(led)
+				f.Own(b.ledger)
 				time.Sleep(time.Minute)
 				require.Equal(t, c.recorded, changed())
 				require.Equal(t, c.called, len(called) > 0)
-				f.Close()
-				clock.Close()
-				pool.Close()
-				events.Close()
-				require.NoError(t, reg.Close())
+				b.close(t)
 			})
 		})
 	}

@@ -23,7 +23,7 @@ func (f *Firing) perform(actions []items.Action) {
 		return
 	}
 	var changes []execution.Change
-	var runs []items.Action
+	var runs []*run
 	var told skips
 	for len(actions) > 0 {
 		a := actions[0]
@@ -33,7 +33,7 @@ func (f *Firing) perform(actions []items.Action) {
 			if a.Ahead && f.hold(a) {
 				continue
 			}
-			runs = append(runs, a)
+			runs = append(runs, f.newRun(a))
 		case items.Drop:
 			if f.disarm(a.Item) {
 				actions = append(slices.Clone(f.machine.Dropped(a.Item, a.Due)), actions...)
@@ -132,65 +132,65 @@ func (f *Firing) tell(told skips) {
 	}
 }
 
-// launch hands items to their functions.
-func (f *Firing) launch(runs []items.Action) {
-	for i, a := range runs {
-		if x := f.asked[a.Request]; x != nil {
-			runs[i].MadeUp = a.MadeUp || x.madeUp
-		}
-	}
+// launch hands runs to their functions.
+func (f *Firing) launch(runs []*run) {
 	for len(runs) > 0 {
 		first := runs[0]
-		var of []int
-		rest := runs[:0:0]
-		alike := func(a items.Action) bool {
-			return a.Due.Equal(first.Due) && a.MadeUp == first.MadeUp && a.Redo == first.Redo && a.Request == first.Request
+		of := make([]int, 0, len(runs))
+		var rest []*run
+		alike := func(r *run) bool {
+			return r.Due.Equal(first.Due) && r.MadeUp == first.MadeUp && r.Redo == first.Redo && r.Request == first.Request
 		}
-		for _, a := range runs {
-			if alike(a) {
-				of = append(of, a.Item)
+		for _, r := range runs {
+			if alike(r) {
+				of = append(of, r.Run.Item)
 			} else {
-				rest = append(rest, a)
+				rest = append(rest, r)
 			}
 		}
 		slices.Sort(of)
-		x := f.begunFire(first.Due, of)
+		x := f.begunFire(first, of)
 		dispatch.Emit(f.cfg.Events, event.FireBegun{
 			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
 			Late: f.wall.Last().Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo, Request: first.Request,
 		})
-		for _, a := range runs {
-			if alike(a) {
-				f.submit(f.newRun(a, x))
+		for _, r := range runs {
+			if alike(r) {
+				r.Fire = x
+				f.submit(r)
 			}
 		}
 		runs = rest
 	}
 }
 
-func (f *Firing) begunFire(due time.Time, of []int) *Fire {
-	x := f.fires[due.UnixNano()]
+// begunFire is the fire of a run, which begins with items.
+func (f *Firing) begunFire(r *run, of []int) *Fire {
+	x := f.fires[r.Due.UnixNano()]
 	if x == nil {
-		x = &Fire{Context: f.cfg.Context, f: f, once: make(chan struct{}), due: due, instance: f.id, begun: time.Now(), epoch: f.machine.Epoch(), total: f.machine.Total()}
-		lazymap.Set(&f.fires, due.UnixNano(), x)
+		if x = r.Fire; x == nil {
+			x = newFire(f, r.Due)
+		}
+		x.instance, x.begun, x.epoch, x.total = f.id, time.Now(), f.machine.Epoch(), f.machine.Total()
+		lazymap.Set(&f.fires, r.Due.UnixNano(), x)
 	}
 	x.items = append(x.items, of...)
 	x.pending += len(of)
-	if due.After(f.lastFire) {
-		f.lastFire = due
+	if r.Due.After(f.lastFire) {
+		f.lastFire = r.Due
 	}
 	return x
 }
 
 // newRun makes a run of an action. The caller holds mu.
-func (f *Firing) newRun(a items.Action, x *Fire) *run {
+func (f *Firing) newRun(a items.Action) *run {
 	yield := make(chan struct{})
 	r := &run{f: f, ctx: f.cfg.Context, yield: yield, Run: Run{
 		Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
-		Missed: a.Folded, MadeUp: a.MadeUp, Redo: a.Redo, Lost: a.Lost, Tries: a.Tries, Yield: yield, Request: a.Request, Fire: x,
+		Missed: a.Folded, MadeUp: a.MadeUp, Redo: a.Redo, Lost: a.Lost, Tries: a.Tries, Yield: yield, Request: a.Request,
 	}}
 	if x := f.asked[a.Request]; x != nil {
-		r.Parameter = x.parameter
+		r.Parameter, r.MadeUp = x.parameter, a.MadeUp || x.madeUp
 	}
 	lazymap.Set(&f.runs, a.Item, r)
 	if f.stopping || f.machine.Wanted(a.Item) {
@@ -211,13 +211,14 @@ func (f *Firing) askBack() {
 	}
 }
 
-// A run is one item in the hands of places.
+// A run is one item in the hands of places, or held until it is due.
 type run struct {
 	f      *Firing
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	yield  chan struct{} // closed with asked
 	asked  bool          // guarded by the firing's lock
+	held   bool          // until it is due; guarded by the firing's lock
 	Run
 }
 
@@ -278,17 +279,29 @@ func (r *run) Left(err error, took time.Duration) {
 func (f *Firing) left(r *run, err error, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r.over()
-	if err != nil {
-		f.lastErr = err
+	x := returned{r, err, took, f.now()}
+	if !f.machine.Delayed() && f.later() { // the end of a delay is to be known
+		f.spare.returned = append(f.spare.returned, x)
+		return
 	}
-	actions := f.machine.Returned(r.Run.Item, r.Due, f.now())
+	f.takeBack(x)
+	f.cfg.Host.Changed()
+}
+
+// takeBack goes on with an item whose function has returned. The caller holds mu.
+func (f *Firing) takeBack(x returned) {
+	r := x.run
+	r.over()
+	if x.err != nil {
+		f.lastErr = x.err
+	}
+	actions := f.machine.Returned(r.Run.Item, r.Due, x.at) // what came due since is no overrun
 	end := slices.IndexFunc(actions, func(a items.Action) bool { return a.Kind == items.End })
 	if end < 0 { // nothing is recorded of it
-		f.ended(r.Run, took, err)
+		f.ended(r.Run, x.took, x.err)
 	} else {
 		c := f.change(actions[end])
-		c.epoch, c.total, c.took, c.err = r.Epoch, r.Total, took, err
+		c.epoch, c.total, c.took, c.err = r.Epoch, r.Total, x.took, x.err
 		if r.Request != 0 {
 			c.further = f.resultsOf(r.Request)
 		}
@@ -299,7 +312,6 @@ func (f *Firing) left(r *run, err error, took time.Duration) {
 	if f.machine.Delayed() {
 		f.arm()
 	}
-	f.cfg.Host.Changed()
 }
 
 // Dropped implements places.Run.

@@ -870,6 +870,9 @@ func (m *Machine) Wanted(n int) bool {
 	return it == nil || it.leaving || m.held
 }
 
+// Size is how many items it holds.
+func (m *Machine) Size() int { return len(m.order) }
+
 // Numbers returns the items in ascending order.
 func (m *Machine) Numbers() []int { return slices.Clone(m.order) }
 

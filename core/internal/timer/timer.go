@@ -143,26 +143,32 @@ func (c *Clock) Close() {
 }
 
 // Spare pokes p once all functions that are due were called: at once while the clock keeps up, else on its
-// goroutine, after them, or after the first that returns once Patience is over. So work on what is over does not
+// goroutine, after them, or between two of them once Patience is over. So work on what is over does not
 // delay what is due.
 func (c *Clock) Spare(p Poker) {
-	c.mu.Lock()
-	spare := c.behind
-	if spare {
-		if len(c.spared) == 0 {
-			c.since = time.Now()
-		}
-		c.spared = append(c.spared, p)
-	}
-	c.mu.Unlock()
-	if !spare {
+	if !c.Later(p) {
 		p.Poke()
 	}
 }
 
+// Later is Spare, but while the clock keeps up it does nothing and reports false: for callers that do then what p
+// does, and hold a lock which Poke takes.
+func (c *Clock) Later(p Poker) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.behind {
+		return false
+	}
+	if len(c.spared) == 0 {
+		c.since = time.Now()
+	}
+	c.spared = append(c.spared, p)
+	return true
+}
+
 func (c *Clock) run() {
 	defer close(c.done)
-	defer c.keptUp()
+	defer c.end()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -184,7 +190,10 @@ func (c *Clock) run() {
 	}
 }
 
-// callDue calls what is due and returns the time to the next timer.
+// few is how many are poked before it is looked again whether anything is due.
+const few = 64
+
+// callDue calls what is due, pokes what was spared, and returns the time to the next timer.
 func (c *Clock) callDue() (wait time.Duration, pending bool) {
 	for {
 		select {
@@ -195,22 +204,29 @@ func (c *Clock) callDue() (wait time.Duration, pending bool) {
 		c.mu.Lock()
 		now := c.now()
 		if !c.isDue(now) {
+			c.behind = false
+			if spared := c.take(few); len(spared) > 0 {
+				c.mu.Unlock()
+				runtime.Gosched() // goroutines that were made for what was due come first
+				poke(spared)
+				continue
+			}
 			if pending = len(c.queue) > 0; pending {
 				wait = c.queue[0].due.Sub(now)
 			}
 			c.mu.Unlock()
-			c.keptUp()
 			return wait, pending
 		}
 		first := c.queue[0]
 		heap.Pop(&c.queue)
 		due := first.due
 		c.behind = c.isDue(now)
-		over := len(c.spared) > 0 && time.Since(c.since) >= Patience
-		c.mu.Unlock()
-		if over {
-			c.poke()
+		var over []Poker
+		if len(c.spared) > 0 && time.Since(c.since) >= Patience {
+			over = c.take(len(c.spared))
 		}
+		c.mu.Unlock()
+		poke(over)
 		first.call(due)
 	}
 }
@@ -218,24 +234,27 @@ func (c *Clock) callDue() (wait time.Duration, pending bool) {
 // isDue reports whether any timer is due. The caller holds mu.
 func (c *Clock) isDue(now time.Time) bool { return len(c.queue) > 0 && !c.queue[0].due.After(now) }
 
-// keptUp says that nothing is due, and pokes what waited for that.
-func (c *Clock) keptUp() {
-	c.mu.Lock()
-	c.behind = false
-	spared := len(c.spared) > 0
-	c.mu.Unlock()
-	if spared {
-		runtime.Gosched() // goroutines that were made for what was due come first
-		c.poke()
+// take takes what was spared first, n at most. The caller holds mu.
+func (c *Clock) take(n int) []Poker {
+	n = min(n, len(c.spared))
+	taken := c.spared[:n:n]
+	if c.spared = c.spared[n:]; len(c.spared) == 0 {
+		c.spared = nil
 	}
+	return taken
 }
 
-func (c *Clock) poke() {
+// end keeps nothing any more.
+func (c *Clock) end() {
 	c.mu.Lock()
-	spared := c.spared
-	c.spared = nil
+	c.behind = false
+	spared := c.take(len(c.spared))
 	c.mu.Unlock()
-	for _, p := range spared {
+	poke(spared)
+}
+
+func poke(all []Poker) {
+	for _, p := range all {
 		p.Poke()
 	}
 }

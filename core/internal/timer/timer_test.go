@@ -484,6 +484,40 @@ func TestWhatIsSparedWaitsForABound(t *testing.T) {
 	})
 }
 
+// However much is spared, it is looked at in between what is due.
+func TestWhatIsSparedHoldsUpNothing(t *testing.T) {
+	onClock(t, func(t *testing.T, c *Clock, w *wall, l *log) {
+		due := w.in(time.Second)
+		slow := slowly{l}
+		for range 2 {
+			c.Timer(func(time.Time) {
+				for range 10 * few {
+					if !c.Later(slow) {
+						break
+					}
+				}
+			}).Set(due)
+		}
+		c.Timer(func(time.Time) { l.call("due") }).Set(due.Add(few * time.Millisecond))
+		pass(time.Minute)
+		calls := l.take()
+		require.Len(t, calls, 10*few+1)
+		at := slices.IndexFunc(calls, func(x call) bool { return x.name == "due" })
+		require.Positive(t, at)
+		require.LessOrEqual(t, calls[at].after, time.Second+2*few*time.Millisecond)
+		require.False(t, c.Later(slow), "it keeps up")
+		require.Empty(t, l.take())
+	})
+}
+
+// A slow poker takes a millisecond.
+type slowly struct{ log *log }
+
+func (p slowly) Poke() {
+	time.Sleep(time.Millisecond)
+	p.log.call("spared")
+}
+
 // A clock that is closed keeps nothing.
 func TestAClosedClockPokesWhatItSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

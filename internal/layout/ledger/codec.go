@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -187,7 +188,7 @@ func (i Item) append(b []byte, names []string) []byte {
 func (r Redo) append(b []byte) []byte {
 	b = appendInstant(b, "redo", r.Due)
 	if r.Lost != "" {
-		b = appendJSON(append(b, `,"lost":`...), r.Lost)
+		b = appendText(append(b, `,"lost":`...), r.Lost)
 	}
 	if r.Tries != 0 {
 		b = strconv.AppendInt(append(b, `,"tries":`...), int64(r.Tries), 10)
@@ -202,6 +203,16 @@ func appendJSON[T string | []string](b []byte, text T) []byte {
 		panic("ledger: " + err.Error()) // a string can be written
 	}
 	return append(b, value...)
+}
+
+// appendText appends a text, as appendJSON does, which looks at what needs no escape for longer than is worth it.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\\<>&`, c) >= 0 {
+			return appendJSON(b, text)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
 }
 
 // appendNumber appends a number; 0 is nothing.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -472,4 +473,22 @@ func TestWhatIsAheadOfItsTime(t *testing.T) {
 	} {
 		require.Equal(t, c.ahead, c.it.Ahead(now), name)
 	}
+}
+
+// What is written by hand is what the standard library would write, and reads back.
+func TestNotesAreWrittenAsJSON(t *testing.T) {
+	texts := rapid.OneOf(rapid.SampledFrom([]string{"", "10.0.0.1@-@a-b-1f", `a"b\`, "<&>", "\x7f", "\x1f", "\u2028", "\xff"}), rapid.String())
+	at := rapid.Map(instants, instant)
+	rapid.Check(t, func(t *rapid.T) {
+		notes := make([]Note, rapid.IntRange(1, 3).Draw(t, "notes"))
+		for i := range notes {
+			notes[i] = Note{
+				Due: at.Draw(t, "due"), Instance: texts.Draw(t, "instance"), First: at.Draw(t, "first"), Count: rapid.IntRange(0, 1e6).Draw(t, "count"),
+				Reason: texts.Draw(t, "reason"), Into: at.Draw(t, "into"),
+			}
+		}
+		want, err := json.Marshal(notes)
+		require.NoError(t, err)
+		require.Equal(t, string(want), toldOf(notes).text)
+	})
 }

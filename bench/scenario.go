@@ -208,11 +208,12 @@ func (s *settings) climb(ctx context.Context, contender string, from int, factor
 			if err != nil {
 				return nil, err
 			}
+			f := m.figures()
 			s.progress("%s: %d a second: %.0f a second, p50 %v, CPU a run %.3f ms of the client and %.3f of the server", contender,
-				jobs.Count*jobs.Items, m.perSecond(), m.P50.Round(time.Millisecond), m.figures()["client"], m.figures()["server"])
-			ran = append(ran, figures{"overload": m.perSecond()})
+				jobs.Count*jobs.Items, f["runs"], m.P50.Round(time.Millisecond), f["client"], f["server"])
+			ran = append(ran, f)
 		}
-		found["overload"] = medians(ran)["overload"]
+		found["overload"] = medians(ran)["runs"]
 		return found, nil
 	})
 }
@@ -220,8 +221,8 @@ func (s *settings) climb(ctx context.Context, contender string, from int, factor
 // mostLooks is how many windows a contender has at a number of jobs, as long as it runs more than comes due.
 const mostLooks = 6
 
-// overloadLooks is how many windows there are at twice as many jobs, of which the middle one counts: where both cores
-// are full, what else the machine's host does shows in single ones.
+// overloadLooks is how many windows there are at twice as many jobs. The middle one counts: where both cores are full,
+// one window alone says more about how fast the machine was just then.
 const overloadLooks = 5
 
 // stage lets jobs run for a while before it looks.

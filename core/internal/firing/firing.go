@@ -159,9 +159,6 @@ func (f *Firing) now() time.Time {
 	now, by := f.wall.Look()
 	if by != 0 {
 		f.machine.ClockSet(by, now)
-		for i := range f.spare.returned {
-			f.spare.returned[i].at = f.spare.returned[i].at.Add(by)
-		}
 	}
 	return now
 }

@@ -3,6 +3,7 @@ package firing
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,8 +50,11 @@ type bed struct {
 	clock   *timer.Clock
 	session registry.Session
 	place   execution.Place
+	set     atomic.Int64 // by how much the wall clock was set, in nanoseconds
 	closers []func()
 }
+
+func (b *bed) now() time.Time { return time.Now().Add(time.Duration(b.set.Load())) }
 
 // newBed is made in a bubble, and closed there.
 func newBed(t *testing.T, host Host, item ledger.Item, settings items.Settings) *bed {
@@ -68,13 +72,14 @@ func newBed(t *testing.T, host Host, item ledger.Item, settings items.Settings) 
 	require.NoError(t, registry.EnsurePath(t.Context(), ses, job.Ledgers()))
 	_, err = ses.Commit(t.Context(), registry.CreateEphemeral(place.Life, nil), registry.Create(place.Ledger, value))
 	require.NoError(t, err)
-	events, pool, clock := dispatch.New(dispatch.Config{Log: slog.New(slog.DiscardHandler)}), workqueue.NewPool(1), timer.New(time.Now, func(time.Duration) {})
-	b := &bed{ledger: led, clock: clock, session: ses, place: place}
+	events, pool := dispatch.New(dispatch.Config{Log: slog.New(slog.DiscardHandler)}), workqueue.NewPool(1)
+	b := &bed{ledger: led, session: ses, place: place}
+	b.clock = timer.New(b.now, func(time.Duration) { b.firing.ClockSet() })
 	b.firing = New(Config{
 		Host: host, Job: job, Session: shown{unwatched{ses}}, Context: t.Context(), Life: t.Context(), Records: pool,
-		Clock: clock, Now: time.Now, Places: places.New(1, nil), Events: events,
+		Clock: b.clock, Now: b.now, Places: places.New(1, nil), Events: events,
 	}, Start{Place: place, Node: b.node(t), Ledger: led, Settings: settings})
-	b.closers = []func(){b.firing.Close, clock.Close, pool.Close, events.Close, func() { require.NoError(t, reg.Close()) }}
+	b.closers = []func(){b.firing.Close, b.clock.Close, pool.Close, events.Close, func() { require.NoError(t, reg.Close()) }}
 	return b
 }
 

@@ -16,7 +16,7 @@ type returned struct {
 	run  *run
 	err  error
 	took time.Duration
-	at   time.Time
+	at   time.Time // when that was
 }
 
 // later reports whether the clock has more to call that is due, and has f poked after that. The caller holds mu.
@@ -46,6 +46,9 @@ func (f *Firing) takeAllBack() {
 	}
 	f.spare.returned = nil
 	for _, x := range all {
+		if last := f.wall.Last(); x.at.After(last) { // the clock was set back since
+			x.at = last
+		}
 		f.takeBack(x)
 	}
 	f.cfg.Host.Changed()

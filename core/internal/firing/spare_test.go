@@ -86,3 +86,36 @@ func TestWhatFollowsARunWaitsForWhatIsDue(t *testing.T) {
 		})
 	}
 }
+
+// The clock is set back while an item waits for what follows its return, and somebody has looked at it. What was near
+// when the function returned is not near any more, and is not begun ahead.
+func TestTheClockIsSetBackWhileAnItemWaits(t *testing.T) {
+	const period = time.Second
+	synctest.Test(t, func(t *testing.T) {
+		ran := make(chan [2]time.Time, 99)
+		b := newBed(t, recording{ran: ran}, ledger.Item{Through: time.Now()}, items.Settings{
+			Fires: beat(period), Misfire: misfire.Rule{Policy: misfire.Skip}, Monitor: true, Failover: true, Ahead: period,
+		})
+		due, waited := time.Now().Add(period), 0
+		for i := range 3 {
+			b.clock.Timer(func(time.Time) {
+				time.Sleep(10 * time.Millisecond)
+				b.firing.mu.Lock()
+				waited = max(waited, len(b.firing.spare.returned))
+				b.firing.mu.Unlock()
+				if i == 0 {
+					b.set.Add(-int64(time.Hour))
+					b.firing.SetServer(true)
+				}
+			}).Set(due.Add(time.Duration(i + 1))) // after the item
+		}
+		b.clock.Timer(func(time.Time) { time.Sleep(time.Millisecond) }).Set(due.Add(-1)) // all of them are due then
+		b.firing.Own(b.ledger)
+		time.Sleep(period + period/2)
+		synctest.Wait()
+		require.Len(t, ran, 1)
+		require.Positive(t, waited, "it had waited")
+		require.True(t, b.firing.Quiet(), "the next is due in an hour")
+		b.close(t)
+	})
+}

@@ -205,7 +205,7 @@ func appendJSON[T string | []string](b []byte, text T) []byte {
 	return append(b, value...)
 }
 
-// appendText appends a text, as appendJSON does, which looks at what needs no escape for longer than is worth it.
+// appendText appends a text as appendJSON does, but sooner where nothing in it needs an escape.
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\\<>&`, c) >= 0 {

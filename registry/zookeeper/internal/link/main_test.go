@@ -39,7 +39,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code) //nolint:forbidigo // this is main
 }
 
-const timeout = 2 * time.Second
+// timeout is of the sessions that tests take from their owners: some wait for it. A machine that stands still for a
+// second must not end one sooner.
+const timeout = 4 * time.Second
+
+// calm is of the others.
+const calm = 20 * time.Second
 
 var world = zk.WorldACL(zk.PermAll)
 
@@ -74,8 +79,10 @@ func open(t *testing.T, cfg link.Config) *link.Link {
 	return l
 }
 
-// direct is a link past all proxies.
-func direct(t *testing.T) *link.Link { return open(t, link.Config{Servers: server.Addrs()}) }
+// direct is a link past all proxies, which no fault reaches.
+func direct(t *testing.T) *link.Link {
+	return open(t, link.Config{Servers: server.Addrs(), SessionTimeout: calm})
+}
 
 // fresh makes a node of the test's own.
 func fresh(t *testing.T, l *link.Link) string {

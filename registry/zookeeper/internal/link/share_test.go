@@ -298,7 +298,7 @@ func TestWhatIsToBeAloneSharesNothing(t *testing.T) {
 // when the client knows of no answer.
 func TestReconnectTellsTheNewestTransaction(t *testing.T) {
 	proxy, f := way(t), &frames{}
-	l := open(t, link.Config{Servers: []string{proxy.Addr()}, Dial: f.dial})
+	l := open(t, link.Config{Servers: []string{proxy.Addr()}, SessionTimeout: calm, Dial: f.dial})
 	ctx := within(t, 20*time.Second)
 	w, err := l.Multi(ctx, set(fresh(t, l), 0))
 	require.NoError(t, err)

@@ -43,7 +43,8 @@ func (a *Admin) Config(ctx context.Context, job string) (Config, error) {
 // validates first, with opts as core.New gets them (a strategy of one's own needs
 // core.WithStrategy, unless it is the one that stands there), and fails with ErrChanged
 // when the configuration is not the one that was read any more: read it again. What only
-// ElasticJob knows is kept. Members put it in force by themselves.
+// ElasticJob knows is kept. Members put it in force by themselves. One that enables the job
+// does what EnableJob does.
 func (a *Admin) SetConfig(ctx context.Context, c Config, opts ...core.Option) error {
 	return failed("change the configuration", c.Name, a.setConfig(ctx, c, opts))
 }
@@ -71,7 +72,10 @@ func (a *Admin) setConfig(ctx context.Context, c Config, opts []core.Option) err
 	if err != nil || bytes.Equal(text, c.read.Value) {
 		return err
 	}
-	return a.replace(ctx, c.read, text)
+	if err := a.replace(ctx, c.read, text); err != nil || c.Disabled || !before.Disabled {
+		return err
+	}
+	return a.edit(ctx, func(ctx context.Context) ([]registry.Op, error) { return a.enableNew(ctx, j) })
 }
 
 // replace sets a node at the version that was read. When the answer is lost it is

@@ -129,8 +129,8 @@ func (a *Admin) DisableJob(ctx context.Context, job string) error {
 	return failed("disable", job, a.setJob(ctx, job, true))
 }
 
-// EnableJob takes DisableJob back. A server that registered meanwhile has been registered
-// as disabled, as ElasticJob does it: Enable enables it.
+// EnableJob takes DisableJob back, also for servers that are new since: they were registered
+// as disabled, as ElasticJob does it. A server that an operator has disabled stays so.
 func (a *Admin) EnableJob(ctx context.Context, job string) error {
 	return failed("enable", job, a.setJob(ctx, job, false))
 }
@@ -150,13 +150,34 @@ func (a *Admin) setJob(ctx context.Context, name string, disabled bool) error {
 			return nil, ErrNoJob
 		}
 		c, err := j.UnmarshalConfig(n.Value)
-		if err != nil || c.Disabled == disabled {
+		if err != nil {
 			return nil, err
+		}
+		var ops []registry.Op
+		if !disabled {
+			if ops, err = a.enableNew(ctx, j); err != nil {
+				return nil, err
+			}
+		}
+		if c.Disabled == disabled {
+			return ops, nil
 		}
 		c.Disabled = disabled
 		text, err := layout.MarshalConfig(c)
-		return []registry.Op{registry.Set(n.Path, text, n.Version)}, err
+		return append(ops, registry.Set(n.Path, text, n.Version)), err
 	})
+}
+
+// enableNew enables the servers whose first word is that they are disabled: instances
+// registered them while the job was. Who disables one says it in a later version.
+func (a *Admin) enableNew(ctx context.Context, j layout.Job) (ops []registry.Op, err error) {
+	nodes, err := a.servers(ctx, j, "")
+	for _, n := range nodes {
+		if on, bad := layout.ServerEnabled(string(n.Value)); n.Version == 0 && bad == nil && !on {
+			ops = append(ops, registry.Set(n.Path, []byte(layout.ServerStatus(true)), n.Version))
+		}
+	}
+	return ops, err
 }
 
 // DisableItem disables one item. Its owner begins it no more; what runs ends.

@@ -14,6 +14,38 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
+// What was registered as disabled because its job was is enabled with it, and not what an operator has disabled.
+func TestAJobIsEnabledWithItsNewServers(t *testing.T) {
+	for name, enable := range map[string]func(*bed) error{
+		"EnableJob": func(b *bed) error { return b.EnableJob(b.Context(), "hello") },
+		"SetConfig": func(b *bed) error {
+			cfg, err := b.Config(b.Context(), "hello")
+			require.NoError(b, err)
+			cfg.Disabled = false
+			return b.SetConfig(b.Context(), cfg)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(b *bed) {
+				ctx := b.Context()
+				a := b.start("a", "127.0.0.1", everySecond)
+				b.fires(a)
+				require.NoError(b, b.DisableJob(ctx, "hello"))
+				b.until("it says so", func() bool { return a.job().Disabled != "" })
+				b.rests(a)
+				require.NoError(b, b.Disable(ctx, admin.Target{Job: "hello", IP: "127.0.0.1"}))
+				c := b.start("c", "127.0.0.2", everySecond)
+				b.until("it says so", func() bool { return c.job().Disabled != "" })
+				require.Equal(b, "DISABLED", string(b.get("/shop/hello/servers/127.0.0.2").Value))
+				require.NoError(b, enable(b))
+				b.until("it has all", func() bool { return spread(map[*instance]int{a: 0, c: 4}) })
+				b.fires(c)
+				require.Equal(b, "DISABLED", string(b.get("/shop/hello/servers/127.0.0.1").Value), "an operator's word")
+			})
+		})
+	}
+}
+
 // Everything that an operator does to a job that others run, one after the other.
 func TestADayOfAnOperator(t *testing.T) {
 	onEach(t, func(b *bed) {

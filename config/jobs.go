@@ -71,7 +71,7 @@ var fields = []jobKey{
 		someProps, "none", "Settings of the kind of job and of the error handler, and the job's own. All who can read the registry see them: no secret belongs here. " +
 			"Names that begin with `elasticron.` are taken."}},
 	{"disabled", "Disabled", flag(func(c *core.JobConfig) *bool { return &c.Disabled }), about{
-		aFlag, "`false`", "Whether this server's part of the job starts disabled."}},
+		aFlag, "`false`", "Whether a new job begins nothing anywhere until somebody enables it."}},
 	{"overwrite", "Overwrite", flag(func(c *core.JobConfig) *bool { return &c.Overwrite }), about{
 		aFlag, "`false`", "Whether this configuration replaces the one in the registry at start."}},
 	{"staticSharding", "StaticSharding", flag(func(c *core.JobConfig) *bool { return &c.StaticSharding }), about{

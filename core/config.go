@@ -18,8 +18,8 @@ import (
 // JobConfig is what a job is. The zero value of a field means its default.
 //
 // The first instance writes it to the registry; later ones adopt what stands there and
-// say where it differs (event.ConfigChanged), unless Overwrite is set. Class, Overwrite,
-// Concurrency and, at start, Disabled are of this process alone.
+// say where it differs (event.ConfigChanged), unless Overwrite is set. Class, Overwrite
+// and Concurrency are of this process alone.
 type JobConfig struct {
 	// Name identifies the job in its namespace: 1 to 255 bytes without "/", without
 	// space at its ends. It has no default.
@@ -101,7 +101,8 @@ type JobConfig struct {
 	// Props are free settings, visible to all who can read the registry. Names that
 	// begin with "elasticron." are taken. The default is none.
 	Props map[string]string
-	// Disabled starts this server's part of the job disabled. The default is false.
+	// Disabled makes a new job that begins nothing anywhere until somebody enables it. The
+	// default is false.
 	Disabled bool
 	// Overwrite replaces the configuration in the registry at start. The default is false.
 	Overwrite bool

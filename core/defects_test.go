@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,6 +54,36 @@ func TestADisabledServerStaysSoOverARestart(t *testing.T) {
 		pause(2 * time.Second)
 		require.Equal(b, ran, w.count())
 		require.Equal(b, "DISABLED", b.value(b.open(c), at))
+	})
+}
+
+// Nor does a job that is enabled again find servers disabled that no operator has disabled: not by a session that was
+// lost meanwhile, and not by a program that was started meanwhile.
+func TestADisabledJobLeavesNoServerDisabled(t *testing.T) {
+	onEach(t, func(b *bed) {
+		w := newWitness()
+		a := b.start("a", w, everySecond)
+		b.until("it fires", func() bool { return w.count() >= 4 })
+		known, added := b.path(a, "servers/127.0.0.1"), b.path(a, "servers/127.0.0.2")
+		b.setConfig(a, "disabled: false", "disabled: true")
+		b.until("it says so", func() bool { return strings.Contains(a.job().Disabled, "configuration") })
+		was := a.job().Instance
+		b.expire(a.State().Session)
+		b.until("it is back", func() bool { return a.job().Phase == core.PhaseRunning && a.job().Instance != was })
+		require.Equal(b, "ENABLED", b.value(b.open(a), known))
+
+		c := b.start("c", w, everySecond, core.WithIP("127.0.0.2"))
+		b.until("it says so", func() bool { return strings.Contains(c.job().Disabled, "configuration") })
+		require.Equal(b, "DISABLED", b.value(b.open(c), added), "as ElasticJob does it")
+		c.stop(b)
+		b.setConfig(a, "disabled: true", "disabled: false")
+		b.until("it fires again", func() bool { return allOwned(4, a) && a.job().Disabled == "" })
+		c = b.start("c", w, everySecond, core.WithIP("127.0.0.2"))
+		b.until("both share", func() bool { return allOwned(4, a, c) && len(c.job().Items) == 2 })
+		require.Equal(b, "ENABLED", b.value(b.open(c), added))
+		a.stop(b)
+		c.stop(b)
+		require.Empty(b, w.doubled())
 	})
 }
 

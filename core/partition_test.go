@@ -23,11 +23,14 @@ func TestAnInstanceThatIsCutOffStopsBeforeOthersStart(t *testing.T) {
 	})
 }
 
+// partitionTimeout is of sessions that are taken: the service hears some of them until they give up.
+const partitionTimeout = 2 * time.Second
+
 func cutOff(t *testing.T, s service, d testbed.Direction) {
 	var latest way
 	b := &bed{T: t, ns: freshNamespace()}
 	b.client = func(t *testing.T, ns string) (reg registry.Registry) {
-		reg, latest = s.client(t, ns, sessionTimeout)
+		reg, latest = s.client(t, ns, partitionTimeout)
 		return reg
 	}
 	w := newWitness()
@@ -50,7 +53,7 @@ func cutOff(t *testing.T, s service, d testbed.Direction) {
 	b.until("c runs all", func() bool { return len(c.job().Running) == 4 })
 	// The session's timeout, the service's lateness, one second of ours, and the
 	// fire that follows.
-	require.Less(t, time.Since(gone), sessionTimeout+s.late+3*time.Second, d)
+	require.Less(t, time.Since(gone), partitionTimeout+s.late+3*time.Second, d)
 	require.Greater(t, cut.Hits(), hits, "the fault met nothing")
 	require.Empty(t, w.doubled(), "direction %v", d)
 	require.Len(t, of[event.SessionLost](a), 1)

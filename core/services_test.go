@@ -78,7 +78,8 @@ func (s service) bed(t *testing.T) *bed {
 	}
 }
 
-const sessionTimeout = 2 * time.Second
+// sessionTimeout is long against the pauses of a busy machine, which end no session.
+const sessionTimeout = 4 * time.Second
 
 func startEtcd(t *testing.T) service {
 	cluster := testbed.StartEtcd(t, testbed.Options{})

@@ -112,7 +112,7 @@ type Member struct {
 
 	id        string // of the registration, or of the one that is being made; "" while there is none
 	up        time.Time
-	servers   sortedmap.Map[string, string]
+	servers   sortedmap.Map[string, server]
 	triggered map[string]registry.Node // instances that ElasticJob 2's word asks to run
 	asks      map[string]bool          // nodes of requests, runs and kills
 	kills     map[string]layout.Kill   // by their nodes' names

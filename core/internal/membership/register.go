@@ -184,18 +184,19 @@ func (m *Member) life() []byte {
 	return layout.MarshalLife(layout.Life{Up: m.up, At: now, Zone: settings.LocalZone(), Host: m.cfg.HostName, Listens: m.cfg.Listens})
 }
 
-// serverOps write the server's node where it is missing, or is to start disabled, and
-// else demand that it stands: nobody removes the server of an instance that registers.
+// serverOps write the server's node where it is missing, and else demand that it stands: nobody removes the server of
+// an instance that registers. What it says is an operator's word, unless nobody has written it since it was registered
+// as disabled because the job was.
 func (m *Member) serverOps() []registry.Op {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	status, known := m.servers.Get(m.cfg.IP)
-	path, disabled := m.cfg.Job.Server(m.cfg.IP), layout.ServerStatus(false)
-	switch {
+	path, begins := m.cfg.Job.Server(m.cfg.IP), !m.set.Stored.Disabled
+	s, known := m.servers.Get(m.cfg.IP)
+	switch on, err := layout.ServerEnabled(s.status); {
 	case !known:
-		return []registry.Op{registry.Create(path, []byte(layout.ServerStatus(!m.set.Stored.Disabled)))}
-	case m.set.Stored.Disabled && status != disabled:
-		return []registry.Op{registry.Set(path, []byte(disabled), registry.AnyVersion)}
+		return []registry.Op{registry.Create(path, []byte(layout.ServerStatus(begins)))}
+	case begins && s.first && !on && err == nil:
+		return []registry.Op{registry.Set(path, []byte(layout.ServerStatus(true)), 0)}
 	}
 	return []registry.Op{registry.Check(path, registry.AnyVersion)}
 }

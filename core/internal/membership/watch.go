@@ -66,11 +66,17 @@ func (m *Member) noting(bit uint8, note func(*Member, registry.Node) func()) fun
 	}
 }
 
+// A server is what the node of one holds.
+type server struct {
+	status string
+	first  bool // nobody has written it since it was made
+}
+
 func (m *Member) onServer(n registry.Node) func() {
 	ip := path.Base(n.Path)
 	status := string(n.Value)
 	if n.Exists() {
-		m.servers.Set(ip, status)
+		m.servers.Set(ip, server{status: status, first: n.Version == 0})
 	} else {
 		m.servers.Delete(ip)
 	}
@@ -119,8 +125,8 @@ func (m *Member) able() bool { return m.enabled(m.cfg.IP) && !m.halted[m.cfg.Nam
 
 // enabled reports whether instances of the server may own items.
 func (m *Member) enabled(ip string) bool {
-	status, known := m.servers.Get(ip)
-	on, err := layout.ServerEnabled(status)
+	s, known := m.servers.Get(ip)
+	on, err := layout.ServerEnabled(s.status)
 	return known && err == nil && on
 }
 

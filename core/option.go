@@ -39,8 +39,9 @@ type options struct {
 
 // WithLogger writes every event as a record of this logger, at its level: what fires do
 // is Debug, what goes on otherwise is Info, what needs a look is Warn, and failures are
-// Error, with the stack of a panic. nil is silence. Without this option warnings and
-// errors go to slog.Default().
+// Error, with the stack of a panic. Of one warning that many jobs give at once it gets ten in
+// ten seconds, and then how many more there were. nil is silence. Without this option
+// warnings and errors go to slog.Default().
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.log, o.silent = l, l == nil }
 }

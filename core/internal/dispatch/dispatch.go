@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/elasticron/elasticron/core/event"
 )
@@ -37,6 +38,7 @@ type Dispatcher struct {
 	batch   []event.Event
 	told    int // of batch
 	heard   int // listeners that have heard of batch[told]
+	crowd   crowd
 	leaving bool
 }
 
@@ -116,6 +118,7 @@ func (d *Dispatcher) run() {
 		d.mu.Unlock()
 		switch {
 		case d.leaving:
+			d.writeRest(true)
 			return
 		case len(d.batch) == 0:
 			<-d.wake
@@ -165,6 +168,17 @@ func (d *Dispatcher) write(e event.Event) {
 	if !d.logs(level) {
 		return
 	}
+	d.writeRest(false)
+	if w, is := e.(event.Warning); is && !d.crowd.admits(time.Now(), w) {
+		return
+	}
 	text, attrs := d.record(e)
 	d.log().LogAttrs(context.Background(), level, text, attrs...)
+}
+
+// writeRest logs how many warnings were left out.
+func (d *Dispatcher) writeRest(over bool) {
+	for _, u := range d.crowd.rest(time.Now(), over) {
+		d.log().LogAttrs(context.Background(), slog.LevelWarn, u.problem, u.attrs()...)
+	}
 }

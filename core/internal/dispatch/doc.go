@@ -9,6 +9,9 @@
 // decides before a value is kept. Who would have to gather what goes into an event asks
 // Wants first.
 //
+// Listeners hear every event. Of the warnings of one problem that troubles many jobs the log
+// has ten in ten seconds, and then a record of how many more there were ("more").
+//
 // # Concurrency
 //
 // Everything is safe for concurrent use. Listeners and the log are called on the one

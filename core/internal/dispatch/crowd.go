@@ -1,0 +1,59 @@
+package dispatch
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/elasticron/elasticron/core/event"
+)
+
+const (
+	crowdTime  = 10 * time.Second
+	crowdShown = 10 // in that time, of one problem
+)
+
+// A crowd keeps a log readable while one problem troubles many jobs, as an outage does each second: it lets some of
+// their warnings through and counts the others. The zero value is ready.
+type crowd struct {
+	since    time.Time
+	problems map[string]int // how often each came
+}
+
+// admits reports whether a warning is to be written.
+func (c *crowd) admits(now time.Time, w event.Warning) bool {
+	if w.Job == "" {
+		return true
+	}
+	if c.problems == nil {
+		c.since, c.problems = now, map[string]int{}
+	}
+	c.problems[w.Problem]++
+	return c.problems[w.Problem] <= crowdShown
+}
+
+// rest gives the number of warnings that were not written, by their problem, once the time is over, and begins anew.
+func (c *crowd) rest(now time.Time, over bool) (left []untold) {
+	if c.problems == nil || !over && now.Sub(c.since) < crowdTime {
+		return nil
+	}
+	for _, problem := range slices.Sorted(maps.Keys(c.problems)) {
+		if n := c.problems[problem] - crowdShown; n > 0 {
+			left = append(left, untold{problem, n, now.Sub(c.since)})
+		}
+	}
+	c.problems = nil
+	return left
+}
+
+// An untold is a number of warnings of one problem that were not written.
+type untold struct {
+	problem string
+	count   int
+	within  time.Duration
+}
+
+func (u untold) attrs() []slog.Attr {
+	return []slog.Attr{slog.Int("more", u.count), slog.Duration("within", u.within.Round(time.Millisecond))}
+}

@@ -57,7 +57,8 @@ func startService(ctx context.Context, registry, dir string, fsync bool) (*servi
 }
 
 // startZooKeeper lets the server compile as a server does, which the test-bed's do not. 34,500 jobs are 700,000 nodes,
-// which fill the gigabyte that ZooKeeper's own scripts give it: then it collects garbage, and does little else.
+// which fill the gigabyte that ZooKeeper's own scripts give it: then it collects garbage, and does little else. A heap
+// that is to grow first grows by whole collections, each of which stops the server for most of a second.
 func startZooKeeper(ctx context.Context, cfg serverConfig) (*service, error) {
 	sync := "forceSync=no"
 	if cfg.Fsync {
@@ -65,7 +66,7 @@ func startZooKeeper(ctx context.Context, cfg serverConfig) (*service, error) {
 	}
 	options := zkserver.Options{
 		Dir: cfg.Dir, Own: true, Tick: 2 * time.Second,
-		Java:   []string{"-Xmx4g", "-XX:TieredStopAtLevel=4"},
+		Java:   []string{"-Xms4g", "-Xmx4g", "-XX:TieredStopAtLevel=4"},
 		Config: []string{sync},
 	}
 	var cluster *zkserver.Cluster

@@ -16,6 +16,7 @@ import (
 
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/internal/testbed/harness"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -55,6 +56,10 @@ func TestAnOverrunIsMadeUpByOneRun(t *testing.T) {
 			}
 			return nil
 		}
+		stalled := func() time.Duration { return 0 }
+		if !b.fake {
+			stalled = harness.Stalls(b)
+		}
 		a := b.start("a", w, madeUpOnce)
 		folds := func() (all []event.ItemsFolded) { return of[event.ItemsFolded](a) }
 		b.until("item 0 is slow, and the others go on", func() bool { return len(folds()) >= 3 && w.count() >= 24 })
@@ -63,9 +68,13 @@ func TestAnOverrunIsMadeUpByOneRun(t *testing.T) {
 		require.Empty(b, b.history(w, a).wrong())
 		told := map[time.Time]int{}
 		for _, e := range folds() {
-			require.Equal(b, []int{0}, e.Items)
+			if stalled() < 500*time.Millisecond { // else the machine has overslept fires of all
+				require.Equal(b, []int{0}, e.Items)
+			}
 			require.True(b, e.Last.Before(e.Into))
-			told[e.Into.UTC()] += e.Count
+			if slices.Contains(e.Items, 0) {
+				told[e.Into.UTC()] += e.Count
+			}
 		}
 		missed.Range(func(due, n any) bool { // a begin that Stop gave back is not among them
 			require.Equal(b, told[due.(time.Time)], n, "each run knows what it stands for")

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/elasticron/elasticron/internal/testbed/harness"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
@@ -230,7 +231,7 @@ func TestWhatKeepsASessionAlive(t *testing.T) {
 			opened := l.Deadline()
 			eventually(t, "heartbeats to move Deadline", func() bool { return l.Deadline().Sub(opened) > granted })
 			s.script(nothingBut(tc.answers...))
-			stalled := stalls(t)
+			stalled := harness.Stalls(t)
 			ctx, cut := within(t, 20*time.Second), time.Now()
 			eventually(t, "the end", func() bool {
 				ctx, cancel := context.WithTimeout(ctx, granted/16)

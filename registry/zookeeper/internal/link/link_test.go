@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/internal/testbed/harness"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
@@ -196,7 +197,7 @@ func TestCutOff(t *testing.T) {
 			node := fresh(t, other) + "/e"
 			_, err := l.Multi(ctx, create(node, zk.FlagEphemeral))
 			require.NoError(t, err)
-			stalled := stalls(t)
+			stalled := harness.Stalls(t)
 			heal := proxy.Blackhole(direction)
 			started := time.Now()
 			failed := make(chan error, 1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -91,41 +90,6 @@ func fresh(t *testing.T, l *link.Link) string {
 	w, err := l.Multi(within(t, 10*time.Second), &zk.CreateRequest{Path: "/test-", Acl: world, Flags: zk.FlagSequence})
 	require.NoError(t, err)
 	return w.Results[0].String
-}
-
-// stalls tells the longest time for which this process has stood still, from now on: as late as that may be what a
-// busy machine does.
-func stalls(t *testing.T) (longest func() time.Duration) {
-	t.Helper()
-	const every = 5 * time.Millisecond
-	var mu sync.Mutex
-	var most time.Duration
-	last := time.Now()
-	look := func() time.Duration {
-		mu.Lock()
-		defer mu.Unlock()
-		now := time.Now()
-		most, last = max(most, now.Sub(last)-every), now
-		return most
-	}
-	ticker, done := time.NewTicker(every), make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		for {
-			select {
-			case <-ticker.C:
-				look()
-			case <-done:
-				return
-			}
-		}
-	})
-	t.Cleanup(func() {
-		ticker.Stop()
-		close(done)
-		watch.Wait()
-	})
-	return look
 }
 
 func eventually(t *testing.T, what string, cond func() bool) {

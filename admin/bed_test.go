@@ -18,6 +18,7 @@ import (
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/internal/testbed/harness"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd"
 	"github.com/elasticron/elasticron/registry/memory"
@@ -35,8 +36,7 @@ type bed struct {
 	began  []*instance
 }
 
-// sessionTimeout is long against the pauses of a busy machine, which end no session.
-const sessionTimeout = 4 * time.Second
+const sessionTimeout = harness.SessionTimeout
 
 // inBubble runs a test on memory in fake time.
 func inBubble(t *testing.T, test func(b *bed)) {

@@ -154,26 +154,27 @@ func (a *Admin) setJob(ctx context.Context, name string, disabled bool) error {
 			return nil, err
 		}
 		var ops []registry.Op
-		if !disabled {
-			if ops, err = a.enableNew(ctx, j); err != nil {
+		if c.Disabled != disabled {
+			c.Disabled = disabled
+			text, err := layout.MarshalConfig(c)
+			if err != nil {
 				return nil, err
 			}
+			ops = append(ops, registry.Set(n.Path, text, n.Version))
 		}
-		if c.Disabled == disabled {
+		if disabled {
 			return ops, nil
 		}
-		c.Disabled = disabled
-		text, err := layout.MarshalConfig(c)
-		return append(ops, registry.Set(n.Path, text, n.Version)), err
+		servers, err := a.enableNew(ctx, j)
+		return append(ops, servers...), err
 	})
 }
 
-// enableNew enables the servers whose first word is that they are disabled: instances
-// registered them while the job was. Who disables one says it in a later version.
+// enableNew enables the servers that were registered while the job was disabled.
 func (a *Admin) enableNew(ctx context.Context, j layout.Job) (ops []registry.Op, err error) {
 	nodes, err := a.servers(ctx, j, "")
 	for _, n := range nodes {
-		if on, bad := layout.ServerEnabled(string(n.Value)); n.Version == 0 && bad == nil && !on {
+		if layout.RegisteredDisabled(n) {
 			ops = append(ops, registry.Set(n.Path, []byte(layout.ServerStatus(true)), n.Version))
 		}
 	}

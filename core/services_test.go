@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/internal/testbed/harness"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd"
 	"github.com/elasticron/elasticron/registry/zookeeper"
@@ -78,8 +79,7 @@ func (s service) bed(t *testing.T) *bed {
 	}
 }
 
-// sessionTimeout is long against the pauses of a busy machine, which end no session.
-const sessionTimeout = 4 * time.Second
+const sessionTimeout = harness.SessionTimeout
 
 func startEtcd(t *testing.T) service {
 	cluster := testbed.StartEtcd(t, testbed.Options{})

@@ -1,6 +1,9 @@
 package layout
 
-import "github.com/elasticron/elasticron/internal/field"
+import (
+	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/registry"
+)
 
 const (
 	serverEnabled  = "ENABLED"
@@ -28,6 +31,13 @@ func ServerEnabled(status string) (bool, error) {
 		return false, nil
 	}
 	return false, &field.Error{Field: "servers", Problem: "holds " + clip(status) + ", want ENABLED or DISABLED"}
+}
+
+// RegisteredDisabled reports whether the node of a server says that it is disabled only since
+// its job was when an instance registered it: an operator says so in a later version.
+func RegisteredDisabled(n registry.Node) bool {
+	on, err := ServerEnabled(string(n.Value))
+	return n.Exists() && n.Version == 0 && err == nil && !on
 }
 
 // An Instance is the value of Job.Instance. The zero value is what ElasticJob 2

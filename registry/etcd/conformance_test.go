@@ -53,7 +53,7 @@ func subtree(path string) []testbed.Range {
 
 func newHarness(bed *testbed.Etcd) conformance.Harness {
 	cfg := harness.Config{
-		Bed: bed, Timeout: suiteTimeout, Forget: bed.Compact, Forgot: bed.Compacted,
+		Bed: bed, Timeout: harness.SuiteTimeout, Forget: bed.Compact, Forgot: bed.Compacted,
 		Connect: func(ctx context.Context, tb testing.TB, namespace string, timeout time.Duration) (registry.Registry, harness.Way) {
 			tb.Helper()
 			client := bed.Client()

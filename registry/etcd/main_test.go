@@ -13,12 +13,7 @@ import (
 	"github.com/elasticron/elasticron/registry/etcd"
 )
 
-// sessionTimeout is short, since many tests wait for it, and long against the pauses of a busy machine, which end no
-// session. The suite tries a case again whose session ended without a fault, and has a shorter one.
-const (
-	sessionTimeout = 4 * time.Second
-	suiteTimeout   = 2 * time.Second
-)
+const sessionTimeout = harness.SessionTimeout
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -33,7 +33,7 @@ func prove(t *testing.T, reach func(testing.TB, *testbed.Postgres) (addr string)
 		served = "served by PostgreSQL " + version
 		addr := reach(tb, bed)
 		return harness.New(harness.Config{
-			Bed: bed, Timeout: suiteTimeout, Grace: suiteTimeout,
+			Bed: bed, Timeout: harness.SuiteTimeout, Grace: harness.SuiteTimeout,
 			Lacks: map[string]string{"Deny": "rights are those of tables, not of nodes; open_test.go tries a role without them"},
 			Connect: func(ctx context.Context, tb testing.TB, namespace string, timeout time.Duration) (registry.Registry, harness.Way) {
 				tb.Helper()

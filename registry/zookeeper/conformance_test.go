@@ -41,7 +41,7 @@ func prove(t *testing.T, o testbed.ZooKeeperOptions) {
 
 func newHarness(bed *testbed.ZooKeeper) conformance.Harness {
 	cfg := harness.Config{
-		Bed: bed, Timeout: suiteTimeout,
+		Bed: bed, Timeout: harness.SuiteTimeout,
 		Deny: bed.Deny,
 		Connect: func(ctx context.Context, tb testing.TB, namespace string, timeout time.Duration) (registry.Registry, harness.Way) {
 			tb.Helper()

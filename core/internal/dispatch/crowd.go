@@ -18,7 +18,8 @@ const (
 // their warnings through and counts the others. The zero value is ready.
 type crowd struct {
 	since    time.Time
-	problems map[string]int // how often each came
+	over     <-chan time.Time // says when the time is over
+	problems map[string]int   // how often each came
 }
 
 // admits reports whether a warning is to be written.
@@ -27,7 +28,7 @@ func (c *crowd) admits(now time.Time, w event.Warning) bool {
 		return true
 	}
 	if c.problems == nil {
-		c.since, c.problems = now, map[string]int{}
+		c.since, c.over, c.problems = now, time.After(crowdTime), map[string]int{}
 	}
 	c.problems[w.Problem]++
 	return c.problems[w.Problem] <= crowdShown
@@ -43,7 +44,7 @@ func (c *crowd) rest(now time.Time, over bool) (left []untold) {
 			left = append(left, untold{problem, n, now.Sub(c.since)})
 		}
 	}
-	c.problems = nil
+	c.over, c.problems = nil, nil
 	return left
 }
 

@@ -40,6 +40,21 @@ func TestAnOutageOfManyJobsIsTenRecordsInTenSeconds(t *testing.T) {
 	})
 }
 
+// The number of those that were left out does not wait for whatever is told next.
+func TestAnOutageThatIsOverIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newLog()
+		d := dispatch.New(dispatch.Config{Log: log.logger(slog.LevelWarn)})
+		for i := range 100 {
+			dispatch.Emit(d, event.Warning{Job: fmt.Sprint("job-", i), Problem: "a request failed"})
+		}
+		time.Sleep(11 * time.Second)
+		require.Contains(t, strings.Join(log.lines(), "\n"), `msg="a request failed" more=90 within=10s`)
+		d.Close()
+		require.Len(t, log.lines(), 11)
+	})
+}
+
 // One job's warnings are all written.
 func TestOneJobsOutageIsAllWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -121,7 +121,11 @@ func (d *Dispatcher) run() {
 			d.writeRest(true)
 			return
 		case len(d.batch) == 0:
-			<-d.wake
+			select {
+			case <-d.wake:
+			case <-d.crowd.over:
+				d.writeRest(false)
+			}
 		}
 	}
 }

@@ -185,17 +185,16 @@ func (m *Member) life() []byte {
 }
 
 // serverOps write the server's node where it is missing, and else demand that it stands: nobody removes the server of
-// an instance that registers. What it says is an operator's word, unless nobody has written it since it was registered
-// as disabled because the job was.
+// an instance that registers. One that was disabled with its job is enabled with it; else an operator has said so.
 func (m *Member) serverOps() []registry.Op {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	path, begins := m.cfg.Job.Server(m.cfg.IP), !m.set.Stored.Disabled
 	s, known := m.servers.Get(m.cfg.IP)
-	switch on, err := layout.ServerEnabled(s.status); {
+	switch {
 	case !known:
 		return []registry.Op{registry.Create(path, []byte(layout.ServerStatus(begins)))}
-	case begins && s.first && !on && err == nil:
+	case begins && s.withItsJob:
 		return []registry.Op{registry.Set(path, []byte(layout.ServerStatus(true)), 0)}
 	}
 	return []registry.Op{registry.Check(path, registry.AnyVersion)}

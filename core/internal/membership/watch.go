@@ -68,15 +68,15 @@ func (m *Member) noting(bit uint8, note func(*Member, registry.Node) func()) fun
 
 // A server is what the node of one holds.
 type server struct {
-	status string
-	first  bool // nobody has written it since it was made
+	status     string
+	withItsJob bool // it is disabled only since its job was when it was registered
 }
 
 func (m *Member) onServer(n registry.Node) func() {
 	ip := path.Base(n.Path)
 	status := string(n.Value)
 	if n.Exists() {
-		m.servers.Set(ip, server{status: status, first: n.Version == 0})
+		m.servers.Set(ip, server{status, layout.RegisteredDisabled(n)})
 	} else {
 		m.servers.Delete(ip)
 	}

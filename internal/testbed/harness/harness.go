@@ -2,7 +2,7 @@
 // bed of servers, and a way of its own for each client.
 //
 //	h := harness.New(harness.Config{
-//		Bed: bed, Timeout: 2 * time.Second, Grace: 1500 * time.Millisecond,
+//		Bed: bed, Timeout: harness.SuiteTimeout, Grace: 1500 * time.Millisecond,
 //		Connect: func(ctx context.Context, tb testing.TB, timeout time.Duration) (registry.Registry, harness.Way) { … },
 //		Expire:  func(id string) error { … },
 //	})
@@ -10,8 +10,9 @@
 // Everything of a Harness may be called concurrently. A session that none of its
 // registries has opened is an error.
 //
-// A [Follower] and an [Authority] are what the adapters' own tests share: the state
-// that a watcher has told, and certificates. Both belong to one test.
+// A [Follower], an [Authority] and [Stalls] are what tests on real services share: the
+// state that a watcher has told, certificates, and how long the machine stood still. Each
+// belongs to one test.
 package harness
 
 import (
@@ -28,6 +29,14 @@ import (
 	"github.com/elasticron/elasticron/internal/testbed"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/conformance"
+)
+
+const (
+	// SessionTimeout is of sessions on real services that no fault takes: short, since many tests
+	// wait for it, and long against the pauses of a busy machine, which end no session.
+	SessionTimeout = 4 * time.Second
+	// SuiteTimeout is shorter: the suite tries a case again whose session ended without a fault.
+	SuiteTimeout = 2 * time.Second
 )
 
 // A Bed is a cluster of servers.

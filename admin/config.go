@@ -75,7 +75,7 @@ func (a *Admin) setConfig(ctx context.Context, c Config, opts []core.Option) err
 	if err := a.replace(ctx, c.read, text); err != nil || c.Disabled || !before.Disabled {
 		return err
 	}
-	return a.edit(ctx, func(ctx context.Context) ([]registry.Op, error) { return a.enableNew(ctx, j) })
+	return a.enableNew(ctx, j)
 }
 
 // replace sets a node at the version that was read. When the answer is lost it is

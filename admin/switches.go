@@ -140,7 +140,7 @@ func (a *Admin) setJob(ctx context.Context, name string, disabled bool) error {
 	if err != nil {
 		return err
 	}
-	return a.edit(ctx, func(ctx context.Context) ([]registry.Op, error) {
+	err = a.edit(ctx, func(ctx context.Context) ([]registry.Op, error) {
 		nodes, err := a.store.Get(ctx, j.Config())
 		if err != nil {
 			return nil, err
@@ -150,35 +150,34 @@ func (a *Admin) setJob(ctx context.Context, name string, disabled bool) error {
 			return nil, ErrNoJob
 		}
 		c, err := j.UnmarshalConfig(n.Value)
+		if err != nil || c.Disabled == disabled {
+			return nil, err
+		}
+		c.Disabled = disabled
+		text, err := layout.MarshalConfig(c)
 		if err != nil {
 			return nil, err
 		}
-		var ops []registry.Op
-		if c.Disabled != disabled {
-			c.Disabled = disabled
-			text, err := layout.MarshalConfig(c)
-			if err != nil {
-				return nil, err
-			}
-			ops = append(ops, registry.Set(n.Path, text, n.Version))
-		}
-		if disabled {
-			return ops, nil
-		}
-		servers, err := a.enableNew(ctx, j)
-		return append(ops, servers...), err
+		return []registry.Op{registry.Set(n.Path, text, n.Version)}, nil
 	})
+	if err != nil || disabled {
+		return err
+	}
+	return a.enableNew(ctx, j)
 }
 
-// enableNew enables the servers that were registered while the job was disabled.
-func (a *Admin) enableNew(ctx context.Context, j layout.Job) (ops []registry.Op, err error) {
-	nodes, err := a.servers(ctx, j, "")
-	for _, n := range nodes {
-		if layout.RegisteredDisabled(n) {
-			ops = append(ops, registry.Set(n.Path, []byte(layout.ServerStatus(true)), n.Version))
+// enableNew enables the servers that were registered while the job was disabled. It is called once the job is enabled:
+// from then on none is registered as disabled.
+func (a *Admin) enableNew(ctx context.Context, j layout.Job) error {
+	return a.edit(ctx, func(ctx context.Context) (ops []registry.Op, err error) {
+		nodes, err := a.servers(ctx, j, "")
+		for _, n := range nodes {
+			if layout.RegisteredDisabled(n) {
+				ops = append(ops, registry.Set(n.Path, []byte(layout.ServerStatus(true)), n.Version))
+			}
 		}
-	}
-	return ops, err
+		return ops, err
+	})
 }
 
 // DisableItem disables one item. Its owner begins it no more; what runs ends.

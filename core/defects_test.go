@@ -87,6 +87,32 @@ func TestADisabledJobLeavesNoServerDisabled(t *testing.T) {
 	})
 }
 
+// Nor by one that registers while the job is enabled. Where the configuration is deleted meanwhile, it is made anew.
+func TestNoServerIsDisabledByAnOldConfiguration(t *testing.T) {
+	onEach(t, func(b *bed) {
+		w, off := newWitness(), everySecond
+		off.Disabled = true
+		a := b.start("a", w, off)
+		join := func(ip string, meanwhile func()) string {
+			c := b.prepare("c", w, off, core.WithIP(ip))
+			server := b.path(a, "servers/"+ip)
+			var once sync.Once
+			c.gate.hold(func(ops []registry.Op) {
+				if slices.ContainsFunc(ops, func(op registry.Op) bool { return op.Path == server }) {
+					once.Do(meanwhile)
+				}
+			})
+			require.NoError(b, c.Start(b.Context()))
+			b.until("it has joined", func() bool { return c.job().Phase == core.PhaseRunning })
+			return b.value(b.open(c), server)
+		}
+		require.Equal(b, "ENABLED", join("127.0.0.2", func() { b.setConfig(a, "disabled: true", "disabled: false") }))
+		b.setConfig(a, "disabled: false", "disabled: true")
+		require.Equal(b, "DISABLED", join("127.0.0.3", func() { b.remove(a, b.path(a, "config")) }))
+		require.Contains(b, b.value(b.open(a), b.path(a, "config")), "disabled: true")
+	})
+}
+
 // ElasticJob 26: who joins has its items at once, not when the job fires next.
 func TestWhoJoinsHasItsItemsBeforeTheNextFire(t *testing.T) {
 	onEach(t, func(b *bed) {

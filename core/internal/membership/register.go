@@ -71,7 +71,8 @@ func (m *Member) register(ctx context.Context) error {
 	case refused && failed.Index > marker && errors.Is(err, registry.ErrExists):
 		m.breakOff(errLifeGone) // applied by an attempt before, and the life was deleted since: that registration is over
 		return nil
-	case errors.Is(err, registry.ErrNoParent), errors.Is(err, registry.ErrEphemeralParent):
+	case errors.Is(err, registry.ErrNoParent), errors.Is(err, registry.ErrEphemeralParent),
+		refused && errors.Is(err, registry.ErrNotFound) && ops[failed.Index].Path == m.cfg.Job.Config():
 		m.partly = true
 		m.reach(stagePreparing)
 		return err
@@ -185,15 +186,19 @@ func (m *Member) life() []byte {
 }
 
 // serverOps write the server's node where it is missing, and else demand that it stands: nobody removes the server of
-// an instance that registers. One that was disabled with its job is enabled with it; else an operator has said so.
+// an instance that registers. One that was disabled with its job is enabled with it; else an operator has said so. None
+// is made disabled under a configuration that was replaced: whoever enables the job finds all that were.
 func (m *Member) serverOps() []registry.Op {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	path, begins := m.cfg.Job.Server(m.cfg.IP), !m.set.Stored.Disabled
 	s, known := m.servers.Get(m.cfg.IP)
 	switch {
+	case !known && !begins:
+		config := registry.Check(m.cfg.Job.Config(), m.stored.version)
+		return []registry.Op{config, registry.Create(path, []byte(layout.ServerStatus(false)))}
 	case !known:
-		return []registry.Op{registry.Create(path, []byte(layout.ServerStatus(begins)))}
+		return []registry.Op{registry.Create(path, []byte(layout.ServerStatus(true)))}
 	case begins && s.withItsJob:
 		return []registry.Op{registry.Set(path, []byte(layout.ServerStatus(true)), 0)}
 	}

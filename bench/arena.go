@@ -17,6 +17,7 @@ type arena struct {
 	settings *settings
 	service  *service
 	clients  []*client
+	counts   bool // contest.Config.Counts, of who enters
 }
 
 // A client is one contender's process.
@@ -61,7 +62,7 @@ func (a *arena) enter(ctx context.Context, contender string) (*client, error) {
 	a.clients = append(a.clients, c)
 	cfg := contest.Config{
 		Contender: contender, Server: a.service.addr, Registry: a.settings.registry,
-		Name: fmt.Sprint("instance-", len(a.clients)),
+		Name: fmt.Sprint("instance-", len(a.clients)), Counts: a.counts,
 	}
 	if err := p.orders.Encode(cfg); err != nil {
 		return nil, err

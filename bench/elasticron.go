@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/elasticron/elasticron/bench/internal/contest"
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd"
 	"github.com/elasticron/elasticron/registry/zookeeper"
@@ -22,6 +24,11 @@ type elasticron struct {
 	tally   *contest.Tally
 	again   bool
 	started bool
+	counts  bool // Config.Counts
+
+	mu    sync.Mutex
+	items map[string]int // by job, where it counts
+	owns  contest.Owned
 
 	registered time.Duration // what that took of the last Add
 }
@@ -31,8 +38,13 @@ func openElasticron(ctx context.Context, cfg contest.Config, tally *contest.Tall
 	if err != nil {
 		return nil, err
 	}
-	sched := core.New(reg, core.WithLogger(nil), core.WithIP("127.0.0.1"), core.WithInstanceName(cfg.Name))
-	return &elasticron{reg: reg, sched: sched, tally: tally, again: cfg.Contender == oursAgain}, nil
+	e := &elasticron{reg: reg, tally: tally, again: cfg.Contender == oursAgain, counts: cfg.Counts, items: map[string]int{}}
+	opts := []core.Option{core.WithLogger(nil), core.WithIP("127.0.0.1"), core.WithInstanceName(cfg.Name)}
+	if e.counts { // else no event is made
+		opts = append(opts, core.WithListener(e.hear))
+	}
+	e.sched = core.New(reg, opts...)
+	return e, nil
 }
 
 func openRegistry(ctx context.Context, cfg contest.Config) (registry.Registry, error) {
@@ -61,6 +73,9 @@ func (e *elasticron) Add(ctx context.Context, jobs contest.Jobs) error {
 			Name: contest.JobName(i), Cron: jobs.Cron("?"), TimeZone: "UTC", Shards: jobs.Items, Monitor: monitor, Failover: e.again && jobs.Recorded,
 			Strategy: "ODEVITY", // half of the jobs of one item to each of two instances
 		}
+		if e.counts {
+			cfg.Strategy = "STICKY"
+		}
 		if jobs.Period == 0 {
 			cfg.Cron += " 2099"
 		}
@@ -81,6 +96,29 @@ func (e *elasticron) Add(ctx context.Context, jobs contest.Jobs) error {
 	}
 	e.registered = time.Since(begun)
 	return poll(ctx, func() (bool, error) { return all(e.sched.State(), owned) })
+}
+
+// hear counts what it owns.
+func (e *elasticron) hear(told event.Event) {
+	if c, is := told.(event.ItemsChanged); is {
+		now := time.Now()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if more := len(c.Items) - e.items[c.Job]; more != 0 {
+			e.items[c.Job] = len(c.Items)
+			e.owns.Items += more
+			if more > 0 {
+				e.owns.At = now
+			}
+		}
+	}
+}
+
+// Owned implements contest.Owner.
+func (e *elasticron) Owned() contest.Owned {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.owns
 }
 
 // Registered implements contest.Registrant.

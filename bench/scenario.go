@@ -69,6 +69,14 @@ func scenarios() []scenario {
 			[]column{{key: "all", title: "until every job has run again, s", digits: 2, less: true}, {key: "first", title: "until the first job of the dead one ran, s", digits: 2}}, crash,
 		},
 		{
+			"crash-10000", "kill -9 of one of ten instances that share 10,000 jobs",
+			map[string][]string{onEtcd: {ours}, onZooKeeper: {ours}},
+			[]column{
+				{key: "owned", title: "from its expiry until all items are owned again, s", digits: 2, less: true},
+				{key: "moved", title: "items that it had", digits: 0}, {key: "start", title: "start of the ten, s", digits: 1},
+			}, crashOfTen,
+		},
+		{
 			"start", "Start of 10,000 jobs of one item",
 			map[string][]string{onEtcd: {ours, goEtcdCron}, onZooKeeper: {ours}},
 			[]column{

@@ -25,6 +25,8 @@ type Config struct {
 	Registry string `json:"registry"`
 	// Name tells instances apart that share jobs.
 	Name string `json:"name"`
+	// Counts says that it counts the items that it owns, and spreads jobs of one item over all instances.
+	Counts bool `json:"counts,omitempty"`
 }
 
 // Jobs are jobs that are added together.
@@ -77,6 +79,19 @@ type Registrant interface {
 	Registered() time.Duration
 }
 
+// An Owner is a contender that knows which items are its own.
+type Owner interface {
+	Contender
+	// Owned returns how many it owns. It counts only where Config.Counts is set.
+	Owned() Owned
+}
+
+// Owned is how many items an instance owns, and when it was given the latest of them.
+type Owned struct {
+	Items int       `json:"items"`
+	At    time.Time `json:"at"`
+}
+
 // A Writer is a contender that only writes: it is the limit of the others.
 type Writer interface {
 	Contender
@@ -102,6 +117,7 @@ const (
 	DoWrite   = "write"   // write From, To; Answer.Result.Begun
 	DoMark    = "mark"    // begin to wait for jobs that run
 	DoSince   = "since"   // Answer.Awakening
+	DoOwned   = "owned"   // Answer.Owned
 	DoWeigh   = "weigh"   // collect garbage; Answer.Weight
 	DoClose   = "close"   // end
 )
@@ -115,6 +131,7 @@ type Answer struct {
 	Idle       int           `json:"idle,omitempty"`
 	Result     Result        `json:"result"`
 	Awakening  Awakening     `json:"awakening"`
+	Owned      Owned         `json:"owned"`
 	Weight     Weight        `json:"weight"`
 	Addr       string        `json:"addr,omitempty"` // of a server
 }
@@ -184,6 +201,12 @@ func (s *server) do(ctx context.Context, o Order) (a Answer, err error) {
 		s.tally.Mark()
 	case DoSince:
 		a.Awakening = s.tally.Since()
+	case DoOwned:
+		o, is := s.contender.(Owner)
+		if !is {
+			return a, errors.New("this contender does not know what it owns")
+		}
+		a.Owned = o.Owned()
 	case DoWeigh:
 		a.Weight, err = weigh()
 	case DoClose:

@@ -3,6 +3,7 @@ package leading
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"sync"
@@ -122,7 +123,7 @@ type member struct {
 	id  string
 
 	mu    sync.Mutex
-	lives map[string]bool
+	lives map[string]registry.Revision
 	seen  []event.Event
 	waits []string
 }
@@ -176,7 +177,7 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 	b.Helper()
 	reg := b.srv.Registry("shop")
 	b.Cleanup(func() { _ = reg.Close() })
-	m := &member{b: b, id: id, lives: map[string]bool{}}
+	m := &member{b: b, id: id, lives: map[string]registry.Revision{}}
 	ses, err := session.Open(b.Context(), remote{reg, delay, b.count, b.meets(id)}, func(string, error) {})
 	require.NoError(b, err)
 	m.ses = ses
@@ -212,14 +213,19 @@ func (m *member) onLife(e registry.Event) {
 	if e.Synced {
 		return
 	}
+	id := path.Base(e.Node.Path)
 	m.mu.Lock()
-	if id := path.Base(e.Node.Path); e.Node.Exists() {
-		m.lives[id] = true
+	if e.Node.Exists() {
+		m.lives[id] = e.Node.Created
 	} else {
 		delete(m.lives, id)
 	}
 	m.mu.Unlock()
-	m.Look()
+	if e.Node.Exists() {
+		m.Look()
+	} else {
+		m.Gone(id)
+	}
 }
 
 // Facts implements Host.
@@ -234,6 +240,8 @@ func (m *member) Facts() Facts {
 	}
 	slices.Sort(f.Lives)
 	lives := f.Lives
+	stands := maps.Clone(m.lives)
+	f.Stands = func(id string) registry.Revision { return stands[id] }
 	f.Eligible = func(id string) bool { return slices.Contains(lives, id) }
 	f.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
 		in := strategy.Input{Job: "orders", Instances: ids, Total: total, Previous: previous}

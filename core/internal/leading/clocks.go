@@ -139,17 +139,3 @@ func (l *Leader) StandBack(back bool) {
 		l.work.Poke()
 	}
 }
-
-// standsBack reports whether the instance waits for another one to be elected. Nobody leads.
-func (l *Leader) standsBack() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case !l.back && !l.weary:
-		return false
-	case l.vacant.IsZero():
-		l.vacant = time.Now()
-		time.AfterFunc(standBack, l.work.Poke)
-	}
-	return time.Since(l.vacant) < standBack
-}

@@ -48,6 +48,9 @@ func (l *Leader) lead(ctx context.Context) error {
 		l.look = true
 	}
 	mend := err == nil && l.mend
+	if err == nil {
+		l.bereft = false
+	}
 	if err == nil && !mend {
 		l.seen = nil // nobody goes by it, and it holds all records
 	}
@@ -73,6 +76,9 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 	assigned := false
 	nodes := map[string]registry.Node{} // of items, as they were read, or made, here
 	for {
+		l.mu.Lock()
+		l.look = false // what was to be looked at until now is
+		l.mu.Unlock()
 		s, err := l.view(ctx)
 		again := false
 		var plan *sharding.Plan
@@ -111,6 +117,9 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 		case err != nil:
 			return nil, err
 		case !again:
+			l.mu.Lock()
+			l.owners = plan.Owners()
+			l.mu.Unlock()
 			if assigned { // an epoch's items: those of the one before may go
 				l.Tidy()
 			}
@@ -169,7 +178,7 @@ func (l *Leader) derive(ctx context.Context, s *snapshot) (*sharding.Plan, error
 	if len(ids) == 0 {
 		return plan, nil
 	}
-	nodes, err := l.cfg.Session.Get(ctx, l.paths(ids)...)
+	nodes, err := l.cfg.Session.Get(ctx, l.paths(ids...)...)
 	if err != nil {
 		return nil, fmt.Errorf("core: notices: %w", err)
 	}
@@ -210,16 +219,16 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if listened {
 		paths = append(paths, job.Claim())
 	}
-	fixed := len(paths)
-	nodes, err := l.cfg.Session.Get(ctx, append(paths, l.paths(ids)...)...)
+	nodes, of, err := l.read(ctx, paths, ids, f.Stands)
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
 	}
 	// A registration that was listed, or seen, and is gone by now may stand under another
-	// id, which was not: its owner has registered anew in between.
+	// id, which was not: its owner has registered anew in between. So it may be where a ledger is missing
+	// and the watch alone says that its life stands: all is read then.
 	for i, id := range ids {
-		of := nodes[fixed+each*i:]
-		gone := !of[0].Exists() && !of[1].Exists()
+		led, life := of[each*i], of[each*i+1]
+		gone := !led.Exists() && (!life.Exists() || life.Path == "")
 		if gone && (i < len(names) || slices.Contains(f.Lives, id)) {
 			return s, fmt.Errorf("core: ledgers: %w", errStale)
 		}
@@ -241,7 +250,7 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if s.Base != nil && nodes[4].Modified > f.Configured {
 		s.Total = s.Base.To // no epoch ends by what was configured before: the watch will show what is now
 	}
-	if err := l.add(ctx, &s, ids, nodes[fixed:]); err != nil {
+	if err := l.add(ctx, &s, ids, of); err != nil {
 		return s, err
 	}
 	seen, paged := s, map[string]*ledger.Ledger(nil)
@@ -253,17 +262,54 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 			paged[job.Ledger(m.ID)] = m.Ledger
 		}
 	}
+	present := make([]string, 0, len(s.Members))
+	for _, m := range s.Members {
+		if m.State != sharding.Dead {
+			present = append(present, m.ID)
+		}
+	}
 	l.mu.Lock()
-	l.seen, l.paged = &seen, paged
+	l.seen, l.paged, l.present = &seen, paged, present
 	l.mu.Unlock()
 	return s, nil
+}
+
+// read reads nodes, and those of ids, each of them as paths has them. Of an id that the watches show to stand the
+// ledger alone is read, and the others are as they were shown: where one is gone since, its watch will say so, or
+// the commit that writes to it is refused. Then all are read.
+func (l *Leader) read(ctx context.Context, fixed, ids []string, stands func(id string) registry.Revision) (nodes, of []registry.Node, err error) {
+	paths, shown := slices.Clone(fixed), make([]registry.Revision, len(ids))
+	for i, id := range ids {
+		p := l.paths(id)
+		if shown[i] = stands(id); l.refused > 0 {
+			shown[i] = 0
+		}
+		if shown[i] > 0 {
+			p = p[:1]
+		}
+		paths = append(paths, p...)
+	}
+	nodes, err = l.cfg.Session.Get(ctx, paths...)
+	if err != nil {
+		return nil, nil, err
+	}
+	rest := nodes[len(fixed):]
+	for _, made := range shown {
+		if made > 0 {
+			n := registry.Node{Created: made, Ephemeral: true}
+			of, rest = append(of, rest[0], n, n, n), rest[1:]
+		} else {
+			of, rest = append(of, rest[:each]...), rest[each:]
+		}
+	}
+	return nodes[:len(fixed)], of, nil
 }
 
 // each is how many nodes are read of an id.
 const each = 4
 
 // paths are those of what is read of each id.
-func (l *Leader) paths(ids []string) []string {
+func (l *Leader) paths(ids ...string) []string {
 	job := l.cfg.Job
 	paths := make([]string, 0, each*len(ids))
 	for _, id := range ids {

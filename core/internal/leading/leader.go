@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +48,9 @@ type Facts struct {
 	Up time.Time
 	// Lives and Instances are the ids whose nodes the watches have shown.
 	Lives, Instances []string
+	// Stands returns the revision at which the life of an id was made, where the watches show it and its instance's
+	// node. 0: the registry is to be asked.
+	Stands func(id string) registry.Revision
 	// Eligible reports whether an id may be given items.
 	Eligible func(id string) bool
 	// Listens are the lives that listen to rounds, and to what. Empty where there are no
@@ -115,6 +119,7 @@ type Leader struct {
 	waiting  bool
 	away     bool // items are bound to instances that are not there
 	wary     bool // a look is to come, whatever happens
+	later    bool // likewise, where nobody has looked until then
 	asked    bool // requests or runs are to be looked at
 	fresh    bool // its term has not looked at rounds yet
 	back     bool // others are to be elected first
@@ -130,6 +135,10 @@ type Leader struct {
 	paged    map[string]*ledger.Ledger // those with pages in the last view, by path
 	rounds   *rounds                   // nil until somebody listens to them, or has
 	clocks   clocks
+	owners   []string  // of items, as the latest plan has left them
+	present  []string  // who was not dead in the latest view
+	bereft   bool      // since nobody leads any more nobody has looked, and items may have no owner
+	former   string    // who led before nobody did
 	vacant   time.Time // since when it waits for others, zero while somebody leads
 
 	// Of the work task alone:
@@ -177,6 +186,42 @@ func (l *Leader) Look() {
 	l.work.Poke()
 }
 
+// Gone says that an instance's node, or its life, is not there any more. Where it had items, this job goes before
+// those in which it had none.
+func (l *Leader) Gone(id string) {
+	l.mu.Lock()
+	known, waits := slices.Contains(l.present, id), l.viewing || slices.Contains(l.owners, id)
+	l.look = l.look || waits
+	l.mu.Unlock()
+	switch {
+	case waits:
+		l.work.Press()
+	case known: // else the latest view has shown that
+		l.LookLater()
+	}
+}
+
+// unhurried is how long jobs with items that wait for an owner have, before the others are looked at, spread over
+// twice that time.
+const unhurried = time.Second
+
+// LookLater is Look for what nobody waits for.
+func (l *Leader) LookLater() {
+	spread := time.Duration(l.place(l.cfg.ID) % uint64(2*unhurried))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.look = true; l.later || !l.led {
+		return // whoever is elected looks
+	}
+	l.later = true
+	time.AfterFunc(unhurried+spread, func() {
+		l.mu.Lock()
+		l.later = false
+		l.mu.Unlock()
+		l.work.Poke()
+	})
+}
+
 // Tidy makes the leader remove what nobody needs any more.
 func (l *Leader) Tidy() {
 	l.mu.Lock()
@@ -212,6 +257,7 @@ func (l *Leader) OnLeader(n registry.Node) {
 	follow, unfollow, compares := self && !l.follows, !self && l.follows, !self && l.clocks.watched
 	if l.follows = self; !self {
 		clear(l.triggers)
+		l.owners, l.present = nil, nil
 	}
 	if follow {
 		l.seen, l.paged = nil, nil // of a term before
@@ -224,8 +270,12 @@ func (l *Leader) OnLeader(n registry.Node) {
 		l.led, l.look, l.untidy, l.mend = true, true, true, true
 		l.fresh = l.fresh || follow
 	case n.Exists():
+		l.bereft = false
 		l.java = n.Ephemeral && layout.IsJava(now)
+	case was != "":
+		l.bereft, l.former = true, was
 	}
+	hurry := l.bereft
 	l.mu.Unlock()
 	switch {
 	case follow:
@@ -241,7 +291,11 @@ func (l *Leader) OnLeader(n registry.Node) {
 	if was != now {
 		l.cfg.Host.Emit(event.LeaderChanged{Job: l.cfg.Job.Name(), Leader: now, Self: self})
 	}
-	l.work.Poke()
+	if hurry {
+		l.work.Press()
+	} else {
+		l.work.Poke()
+	}
 	l.tidy.Poke()
 }
 

@@ -118,7 +118,7 @@ type Member struct {
 	kills     map[string]layout.Kill   // by their nodes' names
 	halted    map[string]bool          // stable names that an operator has paused
 	instances sortedmap.Map[string, struct{}]
-	lives     sortedmap.Map[string, layout.Life]
+	lives     sortedmap.Map[string, life]
 	java      java
 	clock     *comparison // nil as long as the configuration has never bounded how far it may be off
 	firing    *firing.Firing

@@ -130,6 +130,12 @@ func (m *Member) enabled(ip string) bool {
 	return known && err == nil && on
 }
 
+// A life is one that the watch has shown. What its node says for people is left out.
+type life struct {
+	layout.Life
+	made registry.Revision // 0: it is of no session
+}
+
 func (m *Member) onInstance(n registry.Node) func() {
 	id := path.Base(n.Path)
 	had, pulled := m.instances.Has(id), false
@@ -160,8 +166,17 @@ func (m *Member) onInstance(n registry.Node) func() {
 		return m.javaGone
 	case layout.IsJava(id):
 		return m.switched
+	case !n.Exists():
+		return m.gone(id)
+	case !m.lives.Has(id):
+		return nil // it is given nothing yet
 	}
 	return m.look
+}
+
+// gone tells the leader that the node of an instance, or its life, is not there any more.
+func (m *Member) gone(id string) func() {
+	return func() { m.tellLeader(func(l *leading.Leader) { l.Gone(id) }) }
 }
 
 func (m *Member) onLife(n registry.Node) func() {
@@ -175,22 +190,29 @@ func (m *Member) onLife(n registry.Node) func() {
 		if had && was.Listens != (layout.Listens{}) {
 			return m.switched
 		}
-		return m.look
+		return m.gone(id)
 	}
-	life, err := layout.UnmarshalLife(n.Value)
+	says, err := layout.UnmarshalLife(n.Value)
 	if err != nil {
 		m.warn("foreign value in "+n.Path, err)
 		if was, had := m.lives.Get(id); had {
-			life.Listens = was.Listens // as far as it is known
+			says.Listens = was.Listens // as far as it is known
 		}
 	}
-	life.Zone, life.Host = "", "" // they are for people
-	m.lives.Set(id, life)
-	if own := m.cfg.Listens; id == m.id && m.stage >= stageRegistered && (err != nil || life.Listens != own) && own != (layout.Listens{}) {
+	says.Zone, says.Host = "", ""
+	l := life{Life: says}
+	if n.Ephemeral {
+		l.made = n.Created
+	}
+	m.lives.Set(id, l)
+	if own := m.cfg.Listens; id == m.id && m.stage >= stageRegistered && (err != nil || says.Listens != own) && own != (layout.Listens{}) {
 		return func() { m.Gone(errLifeForged) } // nobody would call it any more
 	}
-	if life.Listens != (layout.Listens{}) {
+	switch {
+	case says.Listens != (layout.Listens{}):
 		return m.switched
+	case !m.instances.Has(id): // it comes with it, or this one is given nothing
+		return func() { m.tellLeader((*leading.Leader).LookLater) }
 	}
 	return m.look
 }
@@ -481,16 +503,20 @@ func (m *Member) adoptConfig() {
 func (m *Member) Facts() leading.Facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	eligible := map[string]bool{}
+	type fact struct {
+		eligible bool
+		stands   registry.Revision
+	}
+	facts := map[string]fact{}
 	var instances []string
 	for id := range m.instances.All() {
 		if layout.IsJava(id) {
 			continue // it has no ledger, and waits for none
 		}
 		instances = append(instances, id)
-		if parsed, err := layout.ParseInstanceID(id); err == nil {
-			eligible[id] = m.enabled(parsed.IP) && !m.halted[parsed.Stable()]
-		}
+		l, _ := m.lives.Get(id)
+		parsed, err := layout.ParseInstanceID(id)
+		facts[id] = fact{err == nil && m.enabled(parsed.IP) && !m.halted[parsed.Stable()], l.made}
 	}
 	set := m.itemSettings()
 	s := m.set
@@ -502,7 +528,7 @@ func (m *Member) Facts() leading.Facts {
 		Triggered: slices.Collect(maps.Values(m.triggered)), Asked: len(m.asks) > 0, Disabled: s.Stored.Disabled,
 		Clocks: m.maxTimeDiff() > 0, MakesUp: s.Misfire.Policy != misfire.Skip,
 		ZoneOpen: s.Stored.TimeZone == "" && s.Stored.Props[settings.PropZone] == "",
-		Eligible: func(id string) bool { return eligible[id] },
+		Eligible: func(id string) bool { return facts[id].eligible }, Stands: func(id string) registry.Revision { return facts[id].stands },
 	}
 	if m.listened() {
 		f.Listens = map[string]layout.Listens{}

@@ -122,6 +122,16 @@ func (p *Plan) Items(id string) []int {
 	})
 }
 
+// Owners are the ids that have items as the plan leaves them, in any order.
+func (p *Plan) Owners() (ids []string) {
+	for id, l := range p.after {
+		if l.Len() > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // Asked is the highest number of a run that any record names.
 func (p *Plan) Asked() (highest int64) {
 	for _, l := range p.after {

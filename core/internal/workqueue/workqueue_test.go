@@ -261,3 +261,52 @@ func TestStress(t *testing.T) {
 		require.Equal(t, begun[i].Load(), ran[i].Load())
 	}
 }
+
+// What was pressed goes before what was poked, also where it was poked before; and nothing runs twice for that.
+func TestPressedTasksGoFirst(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := NewPool(1)
+		defer p.Close()
+		gate := make(chan struct{})
+		var ran []string
+		task := func(name string) *Task { return p.Task(func() { ran = append(ran, name); <-gate }) }
+		first, a, b, c := task("first"), task("a"), task("b"), task("c")
+		round := func() (order []string) {
+			t.Helper()
+			synctest.Wait()
+			for range 10 {
+				select {
+				case gate <- struct{}{}:
+				default:
+				}
+				synctest.Wait()
+			}
+			order, ran = ran, nil
+			return order
+		}
+		first.Poke()
+		synctest.Wait()
+		a.Poke()
+		b.Poke()
+		c.Press()
+		b.Press()
+		b.Press()
+		c.Poke()
+		first.Press() // it runs
+		require.Equal(t, []string{"first", "c", "b", "first", "a"}, round())
+		first.Poke()
+		synctest.Wait()
+		b.Press()
+		a.Poke()
+		b.Poke()
+		require.Equal(t, []string{"first", "b", "a"}, round(), "it is not pressed for ever")
+		first.Poke()
+		synctest.Wait()
+		b.Poke()
+		a.Press()
+		go p.Close()
+		synctest.Wait()
+		b.Press()
+		require.Equal(t, []string{"first"}, round(), "what is queued is dropped")
+	})
+}

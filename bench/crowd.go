@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/elasticron/elasticron/bench/internal/contest"
+	"github.com/elasticron/elasticron/registry"
+)
+
+const (
+	crowdJobs      = 10_000
+	crowdInstances = 10
+)
+
+// crashOfTen has ten instances share many jobs, and kills one.
+func crashOfTen(ctx context.Context, s *settings, contender string, _ figures) (figures, error) {
+	jobs := contest.Jobs{Count: s.scaled(crowdJobs), Items: 1, Recorded: true}
+	a, err := s.arena(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.counts = true
+	found, err := func() (figures, error) {
+		begun := time.Now()
+		all, err := a.crowd(ctx, contender, jobs)
+		if err != nil {
+			return nil, err
+		}
+		found := figures{"start": time.Since(begun).Seconds()}
+		if err := wait(ctx, time.Now().Add(min(rest, s.patience))); err != nil {
+			return nil, err
+		}
+		return found, a.bereave(ctx, all, jobs.Count, found)
+	}()
+	return found, errors.Join(err, a.close())
+}
+
+// crowd starts instances that share jobs, and returns when every item has an owner.
+func (a *arena) crowd(ctx context.Context, contender string, jobs contest.Jobs) ([]*client, error) {
+	var adding errgroup.Group
+	var all []*client
+	for range crowdInstances {
+		c, err := a.enter(ctx, contender)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+		adding.Go(func() error {
+			_, err := c.add(ctx, jobs)
+			return err
+		})
+	}
+	if err := adding.Wait(); err != nil {
+		return nil, err
+	}
+	_, err := settled(ctx, all, jobs.Count)
+	return all, err
+}
+
+// settled waits until instances own so many items together, and each has had its own for a while. It returns when
+// the last was given.
+func settled(ctx context.Context, all []*client, items int) (last time.Time, err error) {
+	err = poll(ctx, func() (bool, error) {
+		owned := 0
+		for _, c := range all {
+			a, err := c.ask(ctx, contest.Order{Do: contest.DoOwned})
+			if err != nil {
+				return false, err
+			}
+			owned += a.Owned.Items
+			if a.Owned.At.After(last) {
+				last = a.Owned.At
+			}
+		}
+		return owned == items && time.Since(last) > time.Second, nil
+	})
+	return last, err
+}
+
+// bereave kills one of several instances and finds out when others own what it had.
+func (a *arena) bereave(ctx context.Context, all []*client, items int, found figures) error {
+	reg, err := openRegistry(ctx, contest.Config{Registry: a.settings.registry, Server: a.service.addr})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reg.Close() }()
+	ses, err := reg.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ses.Close(ctx) }()
+	dies, survive := all[0], all[1:]
+	had, err := dies.ask(ctx, contest.Order{Do: contest.DoOwned})
+	if err != nil {
+		return err
+	}
+	if err := dies.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	expired, err := expiry(ctx, ses, len(survive))
+	if err != nil {
+		return err
+	}
+	last, err := settled(ctx, survive, items)
+	found["owned"], found["moved"] = last.Sub(expired).Seconds(), float64(had.Owned.Items)
+	return err
+}
+
+// expiry waits until a job has so many instances, and returns when that was.
+func expiry(ctx context.Context, store registry.Store, instances int) (time.Time, error) {
+	for ctx.Err() == nil {
+		ids, err := store.Children(ctx, fmt.Sprintf("/%s/%s/instances", namespace, contest.JobName(0)))
+		if err != nil {
+			return time.Time{}, err
+		}
+		if len(ids) == instances {
+			break
+		}
+		if err := wait(ctx, time.Now().Add(5*time.Millisecond)); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return time.Now(), context.Cause(ctx)
+}

@@ -1,0 +1,139 @@
+package leading
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// crowd joins instances, and returns the leader and the others once all items have owners.
+func (b *bed) crowd(size int) (leader *member, others []*member) {
+	b.Helper()
+	var all []*member
+	for i := range size {
+		all = append(all, b.join(fmt.Sprint("m", i), at(time.Millisecond)))
+	}
+	b.until("the items are spread", func() bool {
+		idle := 0
+		for _, m := range all {
+			if b.ledger(m.id).Len() == 0 {
+				idle++
+			}
+		}
+		return b.led(all...) && b.spread(6, ids(all...)...) && idle == max(0, size-6)
+	})
+	<-time.After(4 * time.Second) // nobody looks any more
+	for _, m := range all {
+		if m.id == string(b.get(b.job.Leader()).Value) {
+			leader = m
+		} else {
+			others = append(others, m)
+		}
+	}
+	return leader, others
+}
+
+// had is how often members have read a path since it was asked for last.
+func (b *bed) had(path string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer delete(b.reads, path)
+	return b.reads[path]
+}
+
+// What the watches show is not read again, until a commit says that it is so no more.
+func TestALeaderReadsWhatNoWatchShows(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		leader, others := b.crowd(3)
+		kept, gone := others[0], others[1]
+		b.mu.Lock()
+		clear(b.reads)
+		b.mu.Unlock()
+		leader.Look()
+		<-time.After(time.Second)
+		for _, m := range append(others, leader) {
+			require.Equal(b, 1, b.had(b.job.Ledger(m.id)))
+			require.Zero(b, b.had(b.job.Life(m.id))+b.had(b.job.Notice(m.id))+b.had(b.job.Instance(m.id)))
+		}
+		b.commit(registry.Delete(b.job.Notice(kept.id), registry.AnyVersion))
+		gone.end()
+		b.until("one of two has all that they may have", func() bool { return b.ledger(leader.id).Len() == 4 })
+		require.NotZero(b, b.had(b.job.Notice(kept.id)))
+		require.Equal(b, 2, b.ledger(kept.id).Len(), "it is given nothing until it has registered anew")
+	})
+}
+
+// Jobs whose items wait for an owner go before those in which an instance that is gone had none; and what a view has
+// shown is looked at once.
+func TestWhoHadNothingIsBuriedLater(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		leader, others := b.crowd(9) // of six items
+		owner := others[slices.IndexFunc(others, func(m *member) bool { return b.ledger(m.id).Len() > 0 })]
+		b.mu.Lock()
+		clear(b.reads)
+		b.mu.Unlock()
+		owner.end()
+		took := b.until("its items have an owner", func() bool { return !b.get(b.job.Ledger(owner.id)).Exists() })
+		require.Less(b, took, 100*time.Millisecond)
+		<-time.After(4 * time.Second)
+		require.LessOrEqual(b, b.had(b.job.Base()), 2)
+		leader.Gone(owner.id) // as its instance's node
+		<-time.After(4 * time.Second)
+		require.Zero(b, b.had(b.job.Base()))
+
+		idle := others[slices.IndexFunc(others, func(m *member) bool { return m != owner && b.ledger(m.id).Len() == 0 })]
+		idle.end()
+		<-time.After(unhurried - 100*time.Millisecond)
+		require.Zero(b, b.had(b.job.Base()))
+		b.until("its ledger is gone", func() bool { return !b.get(b.job.Ledger(idle.id)).Exists() })
+	})
+}
+
+// One instance of many asks to be elected, and the next one where that does not succeed.
+func TestFewAskToBeElected(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		leader, others := b.crowd(8)
+		var asked []string
+		fails := func(id string) bool { return false }
+		b.mu.Lock()
+		b.refuses = func(id string, ops []registry.Op) error {
+			if !slices.ContainsFunc(ops, func(op registry.Op) bool { return op.Path == b.job.Leader() && op.Kind == registry.OpCreateEphemeral }) {
+				return nil
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			asked = append(asked, id)
+			if fails(id) {
+				return registry.ErrUnavailable
+			}
+			return nil
+		}
+		b.mu.Unlock()
+		leader.end()
+		b.until("another one leads", func() bool { return b.led(others...) })
+		<-time.After(2 * time.Second)
+		b.mu.Lock()
+		require.Len(b, asked, 1)
+		first := asked[0]
+		asked = nil
+		b.mu.Unlock()
+		second := others[slices.IndexFunc(others, func(m *member) bool { return m.id == first })]
+		others = slices.DeleteFunc(others, func(m *member) bool { return m == second })
+		b.mu.Lock()
+		fails = func(id string) bool { return id == asked[0] }
+		b.mu.Unlock()
+		second.end()
+		took := b.until("another one leads", func() bool { return b.led(others...) })
+		require.Less(b, took, turn+50*time.Millisecond)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		others = slices.DeleteFunc(others, func(m *member) bool { return m.id == asked[0] })
+		require.Len(b, others, 5)
+		require.Contains(b, ids(others...), asked[len(asked)-1])
+	})
+}

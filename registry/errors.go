@@ -30,7 +30,7 @@ var (
 	// that is deleted and created again settles nothing.
 	ErrUncertain = errors.New("outcome unknown")
 	// ErrSessionLost: the session has ended, by loss or by Close (R8). Every call of a Session and of what came
-	// from it.
+	// from it, alone but for a commit that was in flight (R35, R82).
 	ErrSessionLost = errors.New("session lost")
 	// ErrDenied: the service refused who asks (password, certificate, permission), and is asked only so far: a
 	// read fails with it, a commit names the operation, a watch loses that target, a lock is not joined (R41).

@@ -40,14 +40,16 @@ func Open(ctx context.Context, rawURL string) (Registry, error) {
 		return nil, fmt.Errorf("registry: %w: not a URL, want scheme://host:port/namespace", ErrInvalid)
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("registry: %w: the URL holds a user or password; give them in the adapter's configuration, a file or the environment", ErrInvalid)
+		return nil, fmt.Errorf("registry: %w: the URL holds a user or password; "+
+			"give them in the adapter's configuration, a file or the environment", ErrInvalid)
 	}
 	schemes.RLock()
 	open, known := schemes.openers[u.Scheme]
 	names := slices.Sorted(maps.Keys(schemes.openers))
 	schemes.RUnlock()
 	if !known {
-		return nil, fmt.Errorf("registry: unknown scheme %q (forgotten import?); registered: [%s]", u.Scheme, strings.Join(names, " "))
+		return nil, fmt.Errorf("registry: unknown scheme %q (forgotten import?); registered: [%s]",
+			u.Scheme, strings.Join(names, " "))
 	}
 	return open(ctx, u)
 }

@@ -175,7 +175,8 @@ func ephemeralMixed(t *caseRun) {
 
 func setKeepsEphemeral(t *caseRun) {
 	owner := t.open()
-	paths := []string{t.path("own"), t.path("other"), t.path("any")}
+	store := t.store(t.registry())
+	paths := []string{t.path("own"), t.path("other"), t.path("any"), t.path("one of several"), t.path("store")}
 	for _, p := range paths {
 		t.commit(owner, registry.CreateEphemeral(p, nil))
 	}
@@ -183,6 +184,10 @@ func setKeepsEphemeral(t *caseRun) {
 	t.commit(owner, registry.Set(paths[0], []byte("x"), 0))
 	t.commit(t.s, registry.Set(paths[1], []byte("x"), 0))
 	t.commit(t.s, registry.Set(paths[2], []byte("x"), registry.AnyVersion))
+	t.commit(t.s, registry.Create(t.path("p"), nil), registry.Set(paths[3], []byte("x"), 0), registry.Set(t.dir, nil, 0))
+	if _, err := store.Commit(t.ctx, registry.Set(paths[4], []byte("x"), 0)); err != nil {
+		t.fatalf("a store's commit: %v", err)
+	}
 	t.sync(owner)
 	for _, n := range t.getAll(owner, paths...) {
 		if !n.Ephemeral || !n.Owned || n.Version != 1 {

@@ -168,8 +168,8 @@ func pairings(t *testing.T) (pairs []pairing) {
 
 // leastFaulty is how many cases use a fault, and leastPairings how many kinds they use.
 const (
-	leastFaulty   = 79
-	leastPairings = 104
+	leastFaulty   = 102
+	leastPairings = 143
 )
 
 // A case whose fault does not hit must fail: void is not green. So it is when all faults are

@@ -33,6 +33,7 @@ type flaw struct {
 	remove   func(w *flawedWatcher, path string, scope registry.Scope)
 	closed   func(w *flawedWatcher) error
 	limits   func(l registry.Limits) registry.Limits
+	dropped  func(s *flawed) // right after its connections were cut once
 
 	namespace func(r *flawedRegistry) string
 	open      func(r *flawedRegistry, ctx context.Context) (registry.Session, error)
@@ -257,6 +258,8 @@ type flawedWatcher struct {
 	registry.Watcher
 	s    *flawed
 	past map[string]registry.Event
+
+	notes sync.Map // what a flaw remembers between Next and the other calls
 }
 
 func (w *flawedWatcher) Next(ctx context.Context) ([]registry.Event, error) {
@@ -355,6 +358,9 @@ func (f *flawedFaults) Expire(s registry.Session) error {
 
 func (f *flawedFaults) Drop(s registry.Session) error {
 	client(s).Drop()
+	if f := s.(*flawed); f.flaw.dropped != nil {
+		f.flaw.dropped(f)
+	}
 	return nil
 }
 

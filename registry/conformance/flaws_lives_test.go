@@ -100,9 +100,9 @@ var lifeBreakages = []breakage{
 		flaw{namespace: func(r *flawedRegistry) string { return "/" + r.Registry.Namespace() }}},
 	{"R70", "closing a registry leaves its sessions open", "Sessions/RegistryCloseEndsSessions", "Done of session",
 		flaw{ends: func(*flawedRegistry) error { return nil }}},
-	{"R71", "closing a registry waits for the service", "Sessions/RegistryCloseCutOff", "Registry.Close took",
+	{"R71", "closing a registry waits for the service", "Sessions/RegistryCloseCutOff", "Registry.Close, while",
 		flaw{ends: func(r *flawedRegistry) error {
-			<-time.After(flawedTimeout + flawedTimeout/4)
+			sharedBy(r.Registry, "waits", func() *sync.Once { return new(sync.Once) }).Do(func() { <-time.After(flawedTimeout * 5 / 8) })
 			return r.Registry.Close()
 		}}},
 	{"R86", "IDs come again", "Sessions/IDsAreUnique", "of one before", flaw{id: func(s *flawed) string { return s.Session.ID()[:9] }}},
@@ -132,10 +132,10 @@ var lifeBreakages = []breakage{
 			}
 			return s.Session.Close(ctx)
 		}}},
-	{"R102", "Close waits longer than its context", "Sessions/CloseUnreachableBounded", "Close took",
+	{"R102", "Close waits longer than its context", "Sessions/CloseUnreachableBounded", "Close with a deadline",
 		flaw{close: func(s *flawed, ctx context.Context) error {
 			if _, bounded := ctx.Deadline(); bounded && s.reg.Hits() >= 0 && time.Until(deadlineOf(ctx)) < time.Second/2 {
-				<-time.After(2500 * time.Millisecond)
+				<-time.After(flawedTimeout * 5 / 8)
 			}
 			return s.Session.Close(ctx)
 		}}},

@@ -20,7 +20,9 @@ type breakage struct {
 }
 
 var breakages = slices.Concat(commitBreakages, readBreakages, sessionBreakages, watchBreakages, lockBreakages, modelBreakages,
-	strictBreakages, errorBreakages, lifeBreakages, contextBreakages, followBreakages, queueBreakages)
+	strictBreakages, errorBreakages, lifeBreakages, closeBreakages, spanBreakages, contextBreakages, followBreakages,
+	queueBreakages, latchBreakages, releaseBreakages, endBreakages, storeBreakages, presentBreakages, readsBreakages,
+	ownersBreakages, watchApartBreakages, watchOutageBreakages)
 
 // onNode calls change for each node that is read.
 func onNode(change func(s *flawed, n *registry.Node)) flaw {

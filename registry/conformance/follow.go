@@ -2,9 +2,11 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -28,21 +30,38 @@ type view struct {
 // A follower consumes a Watcher and holds each event against the rules that
 // every watch keeps. What it saw can be asked for at any time.
 type follower struct {
-	t *caseRun
-	w registry.Watcher
+	t        *caseRun
+	w        registry.Watcher
+	patience time.Duration // with a first call of Next
+	waits    time.Duration // with the next one
 
 	mu    sync.Mutex
 	views map[target]*view
 	order []registry.Event
 	err   error
+
+	unread bool // Next is called by who waits for something, and no more than it takes
+}
+
+// unread returns a follower that calls Next only while the case waits for what it shows.
+func (t *caseRun) unread(s registry.Store) *follower {
+	return &follower{t: t, w: t.watch(s), patience: caseTime, waits: caseTime, views: map[target]*view{}, unread: true}
 }
 
 // follow starts a follower; it is joined when the case ends.
-func (t *caseRun) follow(s registry.Session) *follower {
-	f := &follower{t: t, w: t.watch(s), views: map[target]*view{}}
+func (t *caseRun) follow(s registry.Store) *follower { return t.followFor(s, caseTime) }
+
+// followFor starts a follower that gives Next no longer than patience, and twice as long each time that nothing comes.
+func (t *caseRun) followFor(s registry.Store, patience time.Duration) *follower {
+	f := t.unread(s)
+	f.unread, f.patience, f.waits = false, patience, patience
 	ctx, cancel := context.WithCancel(t.ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { f.run(ctx) })
+	wg.Go(func() {
+		for err := error(nil); err == nil; {
+			err = f.next(ctx)
+		}
+	})
 	t.Cleanup(func() {
 		cancel()
 		_ = f.w.Close()
@@ -52,7 +71,7 @@ func (t *caseRun) follow(s registry.Session) *follower {
 }
 
 // watch returns a watcher that is closed when the case ends.
-func (t *caseRun) watch(s registry.Session) registry.Watcher {
+func (t *caseRun) watch(s registry.Store) registry.Watcher {
 	w, err := s.Watch(t.ctx)
 	if err != nil {
 		t.fatalf("Watch: %v", err)
@@ -61,19 +80,24 @@ func (t *caseRun) watch(s registry.Session) registry.Watcher {
 	return w
 }
 
-func (f *follower) run(ctx context.Context) {
-	for {
-		events, err := f.w.Next(ctx)
-		f.mu.Lock()
-		for _, e := range events {
-			f.take(e)
-		}
-		f.err = err
-		f.mu.Unlock()
-		if err != nil {
-			return
-		}
+// next takes what one Next returns.
+func (f *follower) next(ctx context.Context) error {
+	brief, cancel := context.WithTimeout(ctx, f.waits)
+	events, err := f.w.Next(brief)
+	cancel()
+	switch {
+	case err == nil:
+		f.waits = f.patience
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		err, f.waits = nil, 2*f.waits // an answer may take longer than what it begins with
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range events {
+		f.take(e)
+	}
+	f.err = err
+	return err
 }
 
 func (f *follower) take(e registry.Event) {
@@ -81,7 +105,7 @@ func (f *follower) take(e registry.Event) {
 	g := target{e.Path, e.Scope}
 	v := f.views[g]
 	if v == nil {
-		f.t.errorf("an event of %s, which was never added", g)
+		f.t.errorf("an event of %s, which is not watched", g)
 		return
 	}
 	v.events++
@@ -147,6 +171,16 @@ func (f *follower) add(path string, scope registry.Scope) {
 	}
 }
 
+// remove ends a target: an event of it is a failure from now on.
+func (f *follower) remove(path string, scope registry.Scope) {
+	g := target{path, scope}
+	f.w.Remove(path, scope)
+	f.t.step("Remove(%s)", g)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.views, g)
+}
+
 // synced waits for the Synced of the last add of a target.
 func (f *follower) synced(path string, scope registry.Scope) {
 	g := target{path, scope}
@@ -160,12 +194,17 @@ func (f *follower) synced(path string, scope registry.Scope) {
 
 // until waits for what ok, called under the lock, finds in order.
 func (f *follower) until(what string, ok func() string) {
+	ctx, cancel := context.WithTimeout(f.t.ctx, f.t.left()*19/20) // as eventually does
+	defer cancel()
 	f.t.eventually(what, func() string {
 		f.mu.Lock()
 		saw, err := ok(), f.err
 		f.mu.Unlock()
 		if saw != "" && err != nil {
 			f.t.fatalf("waited for: %s; Next failed: %v; until then: %s", what, err, saw)
+		}
+		if saw != "" && f.unread {
+			_ = f.next(ctx) // what it fails with is told above
 		}
 		return saw
 	})

@@ -23,6 +23,8 @@ var listCases = []testCase{
 		rule: "the root always exists and can be listed"},
 	{name: "ChildrenFollowDeletes", rules: "R79", run: childrenFollowDeletes, place: "Store.Children; package doc, Guarantees: reads",
 		rule: "what this session has deleted or created is gone from, or in, its next list"},
+	{name: "ListsAreFresh", rules: "R21 R22 R23 R24", run: listsAreFresh, place: "Store.Children; package doc, Guarantees: reads",
+		rule: "after Sync, an event, a Get or an own commit that shows a change Children shows it too, and Get what Children has shown"},
 	{name: "List10k", rules: "R76", run: list10k, needs: alone, place: "Store.Children",
 		rule: "a directory of 10,000 names is listed whole and sorted"},
 	{name: "ListDuringChurnNoTornNode", rules: "R78", run: churnNoTornNode, place: "Store.Get",

@@ -13,7 +13,7 @@ import (
 
 // ephemeralsGoTogether looks, from the moment at which one is gone, whether all are.
 func ephemeralsGoTogether(t *caseRun) {
-	const count = 24
+	const count = 120
 	for _, end := range []string{"expired", "closed"} {
 		owner := t.open()
 		paths := make([]string, count)
@@ -23,7 +23,13 @@ func ephemeralsGoTogether(t *caseRun) {
 				t.create(t.s, dir, "")
 			}
 			paths[i] = fmt.Sprint(dir, "/", i)
-			t.commit(owner, registry.CreateEphemeral(paths[i], nil))
+		}
+		for some := range slices.Chunk(paths, 20) {
+			ops := make([]registry.Op, len(some))
+			for i, path := range some {
+				ops[i] = registry.CreateEphemeral(path, nil)
+			}
+			t.commit(owner, ops...)
 		}
 		t.sync(t.s)
 		for _, n := range t.getAll(t.s, paths...) {
@@ -105,15 +111,35 @@ func namesAreFree(t *caseRun) {
 
 // busyUser does to a session whatever a user may, for longer than its timeout.
 func busyUser(t *caseRun) {
-	holder, writer, s := t.open(), t.open(), t.open()
+	const siblings, waiting, untaken = 12, 50, 3000
+	holder, writer, reg := t.open(), t.open(), t.registry()
+	s := t.openOn(reg)
+	family := []registry.Session{s}
+	for range siblings {
+		family = append(family, t.openOn(reg))
+	}
 	t.lock(holder, t.path("lock"))
 	t.create(writer, t.path("a"), "")
+	t.create(writer, t.path("many"), "")
 	t.commit(s, registry.CreateEphemeral(t.path("mine"), nil))
 	idle := t.watch(s)
-	if err := idle.Add(t.dir, registry.Children); err != nil {
-		t.fatalf("Add: %v", err)
+	for _, dir := range []string{t.dir, t.path("many")} {
+		if err := idle.Add(dir, registry.Children); err != nil {
+			t.fatalf("Add: %v", err)
+		}
 	}
-	t.wait(s, t.path("lock"), 2)
+	waits, giveUp := context.WithCancel(t.ctx)
+	var locks sync.WaitGroup
+	t.Cleanup(func() { giveUp(); locks.Wait() })
+	for range waiting {
+		locks.Go(func() { _, _ = s.Lock(waits, t.path("lock"), nil) })
+	}
+	t.queue(t.path("lock"), waiting+1)
+	many := make([]string, untaken)
+	for i := range many {
+		many[i] = t.path(fmt.Sprint("many/", i))
+	}
+	t.createAll(writer, many)
 	began := time.Now()
 	over := began.Add(t.h.SessionTimeout() * 3 / 2)
 	var wg sync.WaitGroup
@@ -132,9 +158,12 @@ func busyUser(t *caseRun) {
 		})
 	}
 	wg.Wait()
-	t.step("64 callers at once for %v, an idle watcher, and a waiting Lock", time.Since(began))
-	if err := s.Err(); err != nil {
-		t.fatalf("the service could be reached all the time, and the session was lost: %v", err)
+	t.step("64 callers at once for %v, %d events that nobody takes, %d Locks that wait, %d sessions of one registry",
+		time.Since(began), untaken, waiting, len(family))
+	for i, s := range family {
+		if err := s.Err(); err != nil {
+			t.fatalf("the service could be reached all the time, and the session was lost, number %d of its registry: %v", i, err)
+		}
 	}
 	if n := t.latest(t.s, t.path("mine")); !n.Exists() {
 		t.fatalf("the session's node is gone")
@@ -155,29 +184,41 @@ func idsAreUnique(t *caseRun) {
 	}
 }
 
-// deadlineSlowAnswers is DeadlineNeverAfterServerDeletion for a service whose answers
-// take a fifth of the timeout.
+// deadlineSlowAnswers is DeadlineNeverAfterServerDeletion for a service whose answers are late: to every heartbeat, to
+// the first one after a broken connection, or to Open alone.
 func deadlineSlowAnswers(t *caseRun) {
-	const sessions = 8
+	const sessions = 12
 	timeout := t.h.SessionTimeout()
 	var wg sync.WaitGroup
 	for i := range sessions {
 		wg.Go(func() {
-			owner, eyes := t.open(), t.open()
-			path := t.path(fmt.Sprint(i))
-			t.commit(owner, registry.CreateEphemeral(path, nil))
-			slow, err := t.h.Faults().(*observedFaults).Delay(owner, timeout/5)
-			t.must("Delay", err)
-			defer slow()
-			was := owner.Deadline()
-			t.eventually("heartbeats through slow answers", func() string {
-				t.alive(owner)
-				if owner.Deadline().After(was.Add(timeout / 2)) {
-					return ""
-				}
-				return "Deadline has advanced by " + owner.Deadline().Sub(was).String()
-			})
-			t.elapse(timeout * time.Duration(i) / (4 * sessions)) // anywhere between two heartbeats
+			reg, eyes, path := t.registry(), t.open(), t.path(fmt.Sprint(i))
+			owner := t.openOn(reg)
+			slowed := func(s registry.Session, d time.Duration) (heal func()) {
+				heal, err := t.h.Faults().(*observedFaults).Delay(s, d)
+				t.must("Delay", err)
+				return heal
+			}
+			// A new connection has a fifth of the timeout, and an adapter's margin may be a tenth.
+			brief := timeout / 7
+			switch i % 3 {
+			case 0:
+				t.commit(owner, registry.CreateEphemeral(path, nil))
+				defer slowed(owner, timeout/5)()
+				t.advances(owner, timeout/2)
+				t.elapse(timeout * time.Duration(i) / (4 * sessions)) // anywhere between two heartbeats
+			case 1:
+				t.commit(owner, registry.CreateEphemeral(path, nil))
+				t.advances(owner, 0) // the reconnect has a whole timeout
+				defer slowed(owner, brief)()
+				t.drop(owner)
+				t.advances(owner, 0)
+			case 2:
+				heal := slowed(owner, brief)
+				owner = t.openOn(reg)
+				heal()
+				t.commit(owner, registry.CreateEphemeral(path, nil))
+			}
 			heal, err := t.h.Faults().Blackhole(owner, Both)
 			t.must("Blackhole both ways", err)
 			defer heal()
@@ -185,12 +226,24 @@ func deadlineSlowAnswers(t *caseRun) {
 			gone := time.Now()
 			t.lostSoon(owner)
 			if after := owner.Deadline().Sub(gone); after > 0 {
-				t.fatalf("the node of session %s was gone %v before the session's Deadline: answers came %v late",
-					owner.ID(), after, timeout/5)
+				t.fatalf("the node of session %s was gone %v before the session's Deadline: answers to %s came late", owner.ID(), after,
+					[]string{"heartbeats", "the first heartbeat after a broken connection", "Open"}[i%3])
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// advances waits until Deadline has moved by more than d.
+func (t *caseRun) advances(s registry.Session, d time.Duration) {
+	was := s.Deadline()
+	t.eventually("heartbeats", func() string {
+		t.alive(s)
+		if s.Deadline().After(was.Add(d)) {
+			return ""
+		}
+		return "Deadline has advanced by " + s.Deadline().Sub(was).String()
+	})
 }
 
 // slowAnswersLoseNothing: what is slow is not broken.
@@ -317,18 +370,36 @@ func (t *caseRun) storeOutlives(name, path string, cut func(registry.Session) (f
 	if _, err := st.Commit(t.ctx, registry.Create(path, nil)); err != nil {
 		t.fatalf("commit: %v", err)
 	}
+	seen, closing := t.watchStore(st), t.store(reg)
+	if err := seen.Add(path, registry.Self); err != nil {
+		t.fatalf("Add to the watcher of a store: %v", err)
+	}
+	t.drain(seen, func(e registry.Event) bool { return e.Synced })
 	heal, err := cut(marker)
 	t.must(name, err)
 	defer heal()
-	t.lostSoon(marker)
 	set := func(ctx context.Context) error {
-		_, err := st.Commit(ctx, registry.Set(path, nil, registry.AnyVersion))
-		return err
+		return second(st.Commit(ctx, registry.Set(path, []byte("set"), registry.AnyVersion)))
 	}
 	get := func(ctx context.Context) error { return second(st.Get(ctx, path)) }
-	for _, call := range []func(context.Context) error{get, set} {
+	var watching sync.WaitGroup
+	watching.Go(func() { t.seesOn(st, seen, path) })
+	patient, cutShort := make(chan error, 1), make(chan error, 1)
+	go func() { patient <- get(t.ctx) }()
+	go func() { cutShort <- second(closing.Get(t.ctx, path)) }()
+	t.lostSoon(marker)
+	lost := time.Now()
+	bounded := func(what string, call func(context.Context) error) error {
+		start := time.Now()
 		err := call(t.within(t.h.SessionTimeout() / 10))
-		t.step("cut off: %v", err)
+		t.step("cut off: %s of a store = %v", what, err)
+		if d := time.Since(start); d > t.h.SessionTimeout()/2 {
+			t.fatalf("cut off, %s of a store took %v; its context ended after %v", what, d, t.h.SessionTimeout()/10)
+		}
+		return err
+	}
+	for what, call := range map[string]func(context.Context) error{"Get": get, "Commit": set} {
+		err := bounded(what, call)
 		if err == nil {
 			t.void("the store was answered while its client was cut off")
 		}
@@ -336,8 +407,13 @@ func (t *caseRun) storeOutlives(name, path string, cut func(registry.Session) (f
 			t.fatalf("a store has no session to lose: %v", err)
 		}
 	}
-	t.elapse(t.expiry() - t.h.SessionTimeout()/2) // what has a session behind it loses it
+	_ = bounded("Close", closing.Close)
+	t.isError(<-cutShort, registry.ErrClosed)
+	t.elapse(t.expiry() - t.h.SessionTimeout()/2 - time.Since(lost)) // what has a session behind it loses it
 	heal()
+	if err := <-patient; err != nil {
+		t.fatalf("Get of a store, called before the outage: %v", err)
+	}
 	t.eventually("the store to go on", func() string {
 		err := set(t.ctx)
 		switch {
@@ -350,6 +426,55 @@ func (t *caseRun) storeOutlives(name, path string, cut func(registry.Session) (f
 	})
 	if err := get(t.ctx); err != nil {
 		t.fatalf("Get after the outage: %v", err)
+	}
+	watching.Wait()
+}
+
+// seesOn waits, through an outage, for what is set in it or after it. A watcher that has ended is made anew.
+func (t *caseRun) seesOn(st registry.StoreCloser, w registry.Watcher, path string) {
+	for ctx := t.within(t.left() * 9 / 10); ; {
+		events, err := w.Next(ctx)
+		for _, e := range events {
+			if string(e.Node.Value) == "set" {
+				return
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			t.fatalf("a store's watcher neither delivers what changed in an outage, nor ends: %v", err)
+		case err != nil:
+			t.step("after the outage Next of a store's watcher = %v", err)
+			t.isError(err, registry.ErrUnavailable)
+			w = t.watchStore(st)
+			if err := w.Add(path, registry.Self); err != nil {
+				t.fatalf("Add to the watcher of a store: %v", err)
+			}
+		}
+	}
+}
+
+func storeSyncs(t *caseRun) {
+	reg := t.registry()
+	st, path := t.store(reg), t.path("a")
+	for i := range 20 {
+		if _, err := st.Get(t.ctx, path); err != nil {
+			t.fatalf("Get: %v", err)
+		}
+		op := registry.Set(path, nil, registry.Version(i-1))
+		if i == 0 {
+			op = registry.Create(path, nil)
+		}
+		rev := t.commit(t.s, op)
+		if err := st.Sync(t.ctx); err != nil {
+			t.fatalf("Sync: %v", err)
+		}
+		nodes, err := st.Get(t.ctx, path)
+		if err != nil {
+			t.fatalf("Get: %v", err)
+		}
+		if nodes[0].Modified != rev {
+			t.fatalf("after Sync a store reads %s; a session had committed at %d", show(nodes[0]), rev)
+		}
 	}
 }
 
@@ -406,8 +531,10 @@ func second[T any](_ T, err error) error { return err }
 var storeCases = []testCase{
 	{name: "OwnsNothing", rules: "R49 R72", run: storeOwnsNothing, place: "registry.StoreCloser",
 		rule: "a store without a life reads, commits and watches; it makes nothing ephemeral and owns no node"},
-	{name: "OutlivesOutage", rules: "R73", run: storeOutlives, place: "registry.StoreCloser",
-		rule: "a store goes on after an outage that ends every session, and never fails with ErrSessionLost"},
+	{name: "OutlivesOutage", rules: "R26 R73 R74 R75 R102", run: storeOutlives, place: "registry.StoreCloser",
+		rule: "a store goes on after an outage that ends every session, and never fails with ErrSessionLost; meanwhile no call waits for another one"},
+	{name: "SyncSeesOthers", rules: "R24", run: storeSyncs, place: "Store.Sync",
+		rule: "after Sync a store reads what others had committed"},
 	{name: "Closes", rules: "R43", run: storeCloses, place: "StoreCloser.Close, Registry.Close",
 		rule: "after Close, of its own or of the registry, every call of a store and its watchers fails with ErrClosed"},
 }

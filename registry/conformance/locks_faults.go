@@ -41,16 +41,76 @@ func waitSurvivesDrop(t *caseRun) {
 	dir := t.path("lock")
 	l := t.lock(t.s, dir)
 	first, second := t.wait(t.open(), dir, 2), t.wait(t.open(), dir, 3)
+	names := t.children(t.s, dir)
 	for range 2 {
 		t.drop(first.s)
 		t.drop(second.s)
 	}
 	t.stillWaits(first)
 	t.stillWaits(second)
+	t.silent(first.s)
+	t.still(func() {
+		t.stillWaits(first)
+		t.stillWaits(second)
+		t.hasChildren(t.s, dir, names...)
+	})
 	t.cutOff(first.s, func() { t.release(l) })
 	t.stillWaits(second)
 	t.release(t.gets(first))
 	t.gets(second)
+}
+
+// silent keeps s from the service until a third of the timeout is left of its session.
+func (t *caseRun) silent(s registry.Session) {
+	heal, err := t.h.Faults().Blackhole(s, Both)
+	t.must("Blackhole both ways", err)
+	defer heal()
+	t.eventually("a third of the timeout to be left", func() string {
+		if left := time.Until(s.Deadline()); left > t.h.SessionTimeout()/3 {
+			return left.String()
+		}
+		return ""
+	})
+	before := s.Deadline()
+	heal()
+	t.eventually("a heartbeat after the silence", func() string {
+		t.alive(s)
+		if s.Deadline().After(before) {
+			return ""
+		}
+		return "Deadline stands"
+	})
+	t.proveHit(s)
+}
+
+// lateJoin lets the commit that joins be applied when its author has gone, by giving up or by Release.
+func lateJoin(t *caseRun) {
+	held, free := t.path("held"), t.path("free")
+	t.create(t.s, free, "")
+	l := t.lock(t.s, held)
+	var sent time.Time
+	for dir, how := range map[string]string{held: "Lock", free: "TryLock"} {
+		s := t.openLate()
+		hit, err := t.h.Faults().NextCommit(s, AppliedLate)
+		t.must("NextCommit of session "+s.ID()+": AppliedLate", err)
+		sent = time.Now()
+		mine, err := ways(s)[how](t.within(LateBy/6), dir, nil)
+		t.step("%s of session %s = %v", how, s.ID(), err)
+		if !hit() {
+			t.void("the fault has not met the commit")
+		}
+		if err == nil && dir == held {
+			t.fatalf("sessions %s and %s both hold the lock", t.s.ID(), s.ID())
+		}
+		if err == nil {
+			t.release(mine)
+		}
+	}
+	t.elapse(time.Until(sent.Add(LateBy * 7 / 6)))
+	t.queue(held, 1)
+	t.queue(free, 0)
+	t.held(l)
+	t.release(l)
 }
 
 // A tenure is the time in which a contender could believe to hold the lock.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,6 +33,22 @@ func (t *caseRun) wait(s registry.Session, dir string, queue int) *waiter {
 	t.queue(dir, queue)
 	t.step("session %s waits for the lock", s.ID())
 	return w
+}
+
+// place is wait, and returns the path of the waiter's node as well.
+func (t *caseRun) place(s registry.Session, dir string, queue int) (*waiter, string) {
+	before := t.children(t.s, dir)
+	w := t.wait(s, dir, queue)
+	return w, dir + "/" + t.newName(dir, before)
+}
+
+// newName is that of the one child of dir that is not among those before.
+func (t *caseRun) newName(dir string, before []string) string {
+	names := slices.DeleteFunc(t.children(t.s, dir), func(name string) bool { return slices.Contains(before, name) })
+	if len(names) != 1 {
+		t.fatalf("%q in %s are new, not one", names, dir)
+	}
+	return names[0]
 }
 
 // queue waits until so many contenders are in dir.
@@ -97,12 +114,21 @@ func cancelWaiting(t *caseRun) {
 	dir, other := t.path("lock"), t.open()
 	l := t.lock(t.s, dir)
 	for _, s := range []registry.Session{other, t.s} {
-		w := t.wait(s, dir, 2)
-		w.stop()
-		<-w.done
-		t.step("cancelled: Lock = %v", w.err)
-		t.isError(w.err, context.Canceled)
-		t.queue(dir, 1)
+		for try := 1; ; try++ {
+			w := t.wait(s, dir, 2)
+			t.still(nil) // it waits for nobody but the holder
+			w.stop()
+			<-w.done
+			t.step("cancelled: Lock = %v", w.err)
+			t.isError(w.err, context.Canceled)
+			t.queue(dir, 1)
+			if !errors.Is(w.err, registry.ErrUnavailable) {
+				break
+			}
+			if try == 5 { // a read of its own may have been under way, but not each time
+				t.fatalf("error %v, %d times in a row; the service could be reached", w.err, try)
+			}
+		}
 	}
 	t.held(l)
 	next := t.wait(other, dir, 2)

@@ -192,6 +192,11 @@ func (a *audience) truth(g target) map[string]registry.Node {
 func (f *follower) differs(g target, want map[string]registry.Node) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.differing(g, want)
+}
+
+// differing is differs, called under the lock.
+func (f *follower) differing(g target, want map[string]registry.Node) string {
 	v := f.views[g]
 	if f.err != nil {
 		return fmt.Sprintf("Next failed: %v", f.err)

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,8 @@ const (
 	slowly
 	// spaces: the case needs a second namespace.
 	spaces
+	// rights: the case needs the fault Deny.
+	rights
 )
 
 // A testCase is one rule of the contract and the function that tries it.
@@ -57,8 +60,8 @@ func suite() []group {
 		{"Lists", listCases},
 		{"Commit", commitCases},
 		{"Sessions", sessionCases},
-		{"Stores", storeCases},
-		{"Watch", watchCases},
+		{"Stores", slices.Concat(storeCases, storeWatchCases)},
+		{"Watch", slices.Concat(watchCases, watchApartCases, watchOutageCases)},
 		{"Locks", lockCases},
 		{"Uncertain", uncertainCases},
 		{"Models", modelCases},

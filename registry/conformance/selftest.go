@@ -93,7 +93,7 @@ func offered(h Harness, cases []testCase) []testCase {
 	has := offers(h)
 	var all []testCase
 	for _, c := range cases {
-		if (c.needs&slowly == 0 || has["Delay"]) && (c.needs&spaces == 0 || has["Namespace"]) {
+		if (c.needs&slowly == 0 || has["Delay"]) && (c.needs&spaces == 0 || has["Namespace"]) && (c.needs&rights == 0 || has["Deny"]) {
 			all = append(all, c)
 		}
 	}

@@ -93,14 +93,18 @@ func restartSessionRule(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
 	was := t.present(owner, t.path("a"))
+	t.commit(owner, registry.CreateEphemeral(t.path("deleted"), nil))
+	t.commit(t.s, registry.Delete(t.path("deleted"), 0))
 	t.must("RestartServer", t.h.Faults().RestartServer())
 	restarted := time.Now()
 	reader := t.open()
 	lives := t.outlived(owner, restarted)
 	t.sync(reader)
+	t.absent(reader, t.path("deleted"))
 	if lives {
 		t.step("the session lives")
 		t.unchanged(reader, was)
+		t.isOwned(owner, was.Path)
 		t.mustClose(owner)
 	}
 	t.goneSoon(reader, was.Path)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -16,32 +17,34 @@ var sessionCases = []testCase{
 		rule: "sessions, of one registry too, are lives of their own: distinct IDs, each with its own ephemeral nodes"},
 	{name: "OwnedFlag", rules: "R49", run: ownedFlag, place: "registry.Node.Owned",
 		rule: "Owned is set on ephemeral nodes for the session that made them and for no other"},
-	{name: "CloseRemovesEphemerals", rules: "R99", run: closeRemoves, place: "Session.Close",
+	{name: "CloseRemovesEphemerals", rules: "R9 R99", run: closeRemoves, place: "Session.Close",
 		rule: "when Close has returned nil the session's ephemeral nodes are gone, and nobody else's"},
 	{name: "CloseIdempotent", rules: "R104", run: closeIdempotent, place: "Session.Close",
 		rule: "Close may be called again, from many goroutines too"},
-	{name: "CloseUnreachableBounded", rules: "R102", run: closeUnreachable, place: "Session.Close",
-		rule: "without the service Close returns with its context, with an error; Done is closed; the nodes vanish by expiry"},
-	{name: "CloseAfterLossEndsAtService", rules: "R101", run: closeAfterLoss, place: "Session.Close",
+	{name: "CloseUnreachableBounded", rules: "R99 R102 R104", run: closeUnreachable, place: "Session.Close",
+		rule: "without the service each Close, alone, beside another and again, returns with its own context, with an error; Done is closed; the nodes vanish by expiry"},
+	{name: "CloseAfterLossEndsAtService", rules: "R99 R101", run: closeAfterLoss, place: "Session.Close",
 		rule: "Close of a lost session still tries to end it at the service: after nil its nodes are gone"},
+	{name: "CloseHoldsUpNobody", rules: "R16 R75", run: closeBeside, place: "package doc, Guarantees: sessions of one Registry",
+		rule: "while Close waits for the service the calls of other sessions of the registry, and Open, return with their contexts"},
 	{name: "RegistryCloseEndsSessions", rules: "R43 R70", run: registryClose, place: "Registry.Close, registry.ErrClosed",
 		rule: "closing a registry ends its sessions, Open then fails with ErrClosed, and Close is idempotent"},
 	{name: "OpenWaitsThenUnavailable", rules: "R69", run: openUnavailable, place: "Registry.Open",
-		rule: "Open waits for a service that cannot be reached until its context ends, then fails with ErrUnavailable"},
+		rule: "Open waits for a service that cannot be reached until its context ends, then fails with ErrUnavailable and what the context says"},
 	{name: "Namespace", rules: "R68", run: namespaceNotEmpty, place: "Registry.Namespace",
 		rule: "a namespace is never empty and has no slash at its ends"},
-	{name: "AliveErrNil", rules: "R98", run: aliveErrNil, place: "Session.Err, Session.Done, Session.Deadline",
-		rule: "while a session lives Err is nil, Done open, and Deadline ahead by no more than the timeout"},
+	{name: "AliveErrNil", rules: "R98 R113", run: aliveErrNil, place: "Session.Err, Session.Done, Session.Deadline",
+		rule: "while a session lives Err is nil, Done open, and Deadline, of the monotonic clock, ahead by no more than the timeout"},
 	{name: "DeadlineAdvances", rules: "R97", run: deadlineAdvances, place: "Session.Deadline",
-		rule: "Deadline advances with the heartbeats and never goes back"},
+		rule: "Deadline advances with the heartbeats, over broken connections too, and never goes back"},
 	{name: "ExpireRemovesEphemerals", rules: "R9", run: expireRemoves, place: sessionDoc,
 		rule: "a session that the service has ended loses its ephemeral nodes, and only its own"},
 	{name: "ExpireClosesDone", rules: "R13 R98", run: expireClosesDone, place: "Session.Done, Session.Err",
 		rule: "a session that the service has ended closes Done by its Deadline, and Err wraps ErrSessionLost"},
 	{name: "ExpireKeepsPersistent", rules: "R9", run: expireKeeps, place: "registry.OpCreate",
 		rule: "persistent nodes outlive the session that made them"},
-	{name: "ErrorEveryMethod", rules: "R8", run: errorEveryMethod, place: "registry.ErrSessionLost",
-		rule: "every method of a lost session, and of a closed one, fails with ErrSessionLost"},
+	{name: "ErrorEveryMethod", rules: "R8 R35", run: errorEveryMethod, place: "registry.ErrSessionLost",
+		rule: "every method of a lost session, and of a closed one, fails with ErrSessionLost, and with nothing else"},
 	{name: "NoWriteAfterLoss", rules: "R10", run: noWriteAfterLoss, place: "package doc, Guarantees: a session is one life",
 		rule: "a session that the service has ended makes no ephemeral node any more, before and after its client knows, and never revives"},
 	{name: "LateCommitOfDeadSession", rules: "R10", run: lateCommitOfDead, place: "package doc, Guarantees: a session is one life",
@@ -52,7 +55,7 @@ var sessionCases = []testCase{
 		rule: "Deadline is never later than the instant at which the service deletes the session's nodes"},
 	{name: "DropReconnectSameSession", rules: "R14", run: dropReconnect, place: "package doc, Guarantees: connection loss",
 		rule: "a broken connection is made again within the same session"},
-	{name: "DropKeepsEphemerals", rules: "R14", run: dropKeeps, place: "package doc, Guarantees: connection loss",
+	{name: "DropKeepsEphemerals", rules: "R14 R49", run: dropKeeps, place: "package doc, Guarantees: connection loss",
 		rule: "a blip within the session deletes nothing and re-creates nothing"},
 	{name: "BlackholeShort", rules: "R14", run: blackholeShort, place: "package doc, Guarantees: connection loss",
 		rule: "silence of a third of the timeout loses nothing"},
@@ -64,7 +67,7 @@ var sessionCases = []testCase{
 		rule: "a service that pauses for longer than the timeout: Done by Deadline, and later new sessions, without the old one's nodes"},
 	{name: "RestartServerKeepsData", rules: "R28 R85", run: restartKeepsData, needs: alone, place: "registry.Revision, registry.Node",
 		rule: "a restart keeps nodes, versions and revisions, and later revisions are greater"},
-	{name: "RestartServerSessionRule", rules: "R9", run: restartSessionRule, needs: alone, place: "package doc, Guarantees: a session is one life",
+	{name: "RestartServerSessionRule", rules: "R9 R14 R49", run: restartSessionRule, needs: alone, place: "package doc, Guarantees: a session is one life",
 		rule: "over a restart a session either lives on with its nodes, or is lost and they vanish"},
 	{name: "LoseLeaderKeepsSession", rules: "R14", run: loseLeader, needs: alone | cluster, place: "package doc, Guarantees: connection loss",
 		rule: "a change of the service's leader loses no session"},
@@ -78,18 +81,24 @@ var sessionCases = []testCase{
 		rule: "a call whose context has ended sends nothing and fails with what the context says"},
 	{name: "CloseWithEndedContext", rules: "R34 R99", run: closeEnded, place: "Session.Close",
 		rule: "Close with an ended context makes one attempt at the service, of at most a quarter of the timeout; nil means that the nodes are gone"},
-	{name: "CloseRacesCalls", rules: "R103", run: closeRaces, place: "Session.Close",
-		rule: "calls in flight when Close is called fail with ErrSessionLost"},
-	{name: "RegistryCloseCutOff", rules: "R71", run: registryCloseCutOff, place: "Registry.Close",
+	{name: "CloseRacesCalls", rules: "R82 R103", run: closeRaces, place: "Session.Close",
+		rule: "calls in flight when Close is called fail with ErrSessionLost, and a commit that was sent with ErrUncertain as well"},
+	{name: "CallsInFlightAtLoss", rules: "R8 R35 R82", run: callsInFlightAtLoss, place: "registry.ErrSessionLost",
+		rule: "calls in flight when the session is lost fail with ErrSessionLost alone, but for a commit that was sent"},
+	{name: "RegistryCloseCutOff", rules: "R43 R71", run: registryCloseCutOff, place: "Registry.Close",
 		rule: "Registry.Close does not wait for a service that does not answer"},
+	{name: "OpenRacesRegistryClose", rules: "R43 R70", run: openRacesClose, needs: slowly, place: "Registry.Close",
+		rule: "an Open that waits for its answer, or for the service, when its registry is closed fails with ErrClosed"},
 	{name: "SessionsAreApart", rules: "R16", run: sessionsAreApart, place: "package doc, Guarantees: sessions of one Registry",
 		rule: "the end of a session, in whatever way, harms no other of the same registry"},
 	{name: "EphemeralsGoTogether", rules: "R11", run: ephemeralsGoTogether, place: "package doc, Guarantees: a session is one life",
 		rule: "who finds one ephemeral node of an ended session gone finds all gone"},
+	{name: "ThousandNodesGo", rules: "R9 R99", run: thousandGo, place: "Session.Close",
+		rule: "when Close has returned nil all ephemeral nodes of the session are gone, be they more than a thousand"},
 	{name: "NamesAreFreeAtOnce", rules: "R12", run: namesAreFree, place: "package doc, Guarantees: a session is one life",
 		rule: "names of a dead session are free for others, and nothing of the dead session disturbs them"},
 	{name: "ReachableServiceKeepsSession", rules: "R15", run: busyUser, place: "package doc, Guarantees: connection loss",
-		rule: "while the service can be reached, no user of a session can make it be lost: idle watchers, waiting locks, many calls at once"},
+		rule: "while the service can be reached, no user of a session can make it be lost: idle watchers, waiting locks, many calls at once, many sessions"},
 	{name: "IDsAreUnique", rules: "R86", run: idsAreUnique, place: "Session.ID",
 		rule: "no two sessions have one ID, also one after the other"},
 	{name: "DeadlineThroughSlowAnswers", rules: "R96 R95", run: deadlineSlowAnswers, needs: slowly, place: "Session.Deadline",
@@ -98,8 +107,8 @@ var sessionCases = []testCase{
 		rule: "answers that are late by a tenth of the timeout lose no session, event or lock"},
 	{name: "SecondNamespace", rules: "R7", run: secondNamespace, needs: spaces, place: "registry.Registry",
 		rule: "registries of two namespaces see the same nodes, locks and changes"},
-	{name: "Denied", rules: "R41", run: denied, needs: alone, place: "registry.ErrDenied",
-		rule: "what the service refuses is ErrDenied, by read, operation and target, and nothing else is; without a refusal there is none"},
+	{name: "Denied", rules: "R18 R41 R64", run: denied, needs: alone, place: "registry.ErrDenied",
+		rule: "what the service refuses is ErrDenied, by read, operation and target, and nothing else is; without a refusal there is none; a target is added again once it is allowed"},
 }
 
 func twoSessions(t *caseRun) {
@@ -165,19 +174,20 @@ func openUnavailable(t *caseRun) {
 	t.must("Refuse", err)
 	defer heal()
 	const wait = 300 * time.Millisecond
-	ctx, cancel := context.WithTimeout(t.ctx, wait)
-	defer cancel()
-	start := time.Now()
-	s, err := reg.Open(ctx)
-	took := time.Since(start)
-	if err == nil {
-		_ = s.Close(t.ctx)
-		t.void("a session was opened through connections that are refused")
-	}
-	t.step("Open with a context of %v = %v after %v", wait, err, took)
-	t.isError(err, registry.ErrUnavailable)
-	if took < wait/2 || took > wait+2*time.Second {
-		t.fatalf("Open gave up after %v; its context ended after %v", took, wait)
+	for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
+		start := time.Now()
+		s, err := reg.Open(t.endsIn(wait, how))
+		took := time.Since(start)
+		if err == nil {
+			_ = s.Close(t.ctx)
+			t.void("a session was opened through connections that are refused")
+		}
+		t.step("Open with a context of %v = %v after %v", wait, err, took)
+		t.isError(err, registry.ErrUnavailable)
+		t.isError(err, how)
+		if took < wait/2 || took > wait+2*time.Second {
+			t.fatalf("Open gave up after %v; its context ended after %v", took, wait)
+		}
 	}
 	t.proveHit(first)
 }
@@ -200,12 +210,16 @@ func aliveErrNil(t *caseRun) {
 			t.fatalf("Deadline is %v ahead; the timeout is %v", ahead, t.h.SessionTimeout())
 		}
 		t.present(t.s, t.dir)
+		if d := t.s.Deadline(); !strings.Contains(d.String(), " m=") {
+			t.fatalf("Deadline is %v, without a monotonic reading", d)
+		}
 	}
 }
 
 func deadlineAdvances(t *caseRun) {
 	last := t.s.Deadline()
 	for range 3 {
+		t.drop(t.s)
 		was := last
 		t.eventually("Deadline to advance", func() string {
 			now := t.s.Deadline()
@@ -247,8 +261,10 @@ func expireClosesDone(t *caseRun) {
 func expireKeeps(t *caseRun) {
 	owner := t.open()
 	n := t.create(owner, t.path("a"), "x")
+	t.changesKind(owner)
 	t.must("Expire", t.h.Faults().Expire(owner))
 	t.lostSoon(owner)
-	t.sync(t.s)
+	t.goneSoon(t.s, t.path("once persistent"))
 	t.unchanged(t.s, n)
+	t.present(t.s, t.path("once ephemeral"))
 }

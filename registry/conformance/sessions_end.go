@@ -1,9 +1,9 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -13,12 +13,22 @@ func closeRemoves(t *caseRun) {
 	owner, other := t.open(), t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil), registry.CreateEphemeral(t.path("b"), nil), registry.Create(t.path("p"), nil))
 	t.commit(other, registry.CreateEphemeral(t.path("c"), nil))
+	t.changesKind(owner)
 	t.mustClose(owner)
 	t.sync(t.s)
-	t.absent(t.s, t.path("a"), t.path("b"))
+	t.absent(t.s, t.path("a"), t.path("b"), t.path("once persistent"))
 	t.present(t.s, t.path("c"))
 	t.present(t.s, t.path("p"))
+	t.present(t.s, t.path("once ephemeral"))
 	t.isError(owner.Err(), registry.ErrSessionLost)
+}
+
+// changesKind makes an ephemeral node persistent, and the other way round, as far as that goes.
+func (t *caseRun) changesKind(owner registry.Session) {
+	was, becomes := t.path("once ephemeral"), t.path("once persistent")
+	t.commit(owner, registry.CreateEphemeral(was, nil), registry.Create(becomes, nil))
+	t.commit(owner, registry.Delete(was, 0), registry.Delete(becomes, 0))
+	t.commit(owner, registry.Create(was, nil), registry.CreateEphemeral(becomes, nil))
 }
 
 func closeIdempotent(t *caseRun) {
@@ -33,47 +43,6 @@ func closeIdempotent(t *caseRun) {
 		}
 	}
 	t.mustClose(s)
-}
-
-func closeUnreachable(t *caseRun) {
-	owner := t.open()
-	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
-	heal, err := t.h.Faults().Blackhole(owner, Both)
-	t.must("Blackhole both ways", err)
-	defer heal()
-	const wait = 200 * time.Millisecond
-	ctx, cancel := context.WithTimeout(t.ctx, wait)
-	defer cancel()
-	start := time.Now()
-	err = owner.Close(ctx)
-	took := time.Since(start)
-	t.step("Close with a context of %v = %v after %v", wait, err, took)
-	if took > wait+2*time.Second {
-		t.fatalf("Close took %v", took)
-	}
-	if err == nil {
-		t.fatalf("Close returned nil; the service could not be told")
-	}
-	t.lostSoon(owner)
-	t.isError(owner.Err(), registry.ErrSessionLost)
-	t.goneSoon(t.s, t.path("a"))
-}
-
-func closeAfterLoss(t *caseRun) {
-	owner := t.open()
-	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
-	heal, err := t.h.Faults().Blackhole(owner, Both)
-	t.must("Blackhole both ways", err)
-	defer heal()
-	t.lostSoon(owner)
-	t.proveHit(owner)
-	heal()
-	t.step("healed")
-	if err := owner.Close(t.ctx); err != nil {
-		t.fatalf("Close of a lost session whose service can be reached: %v", err)
-	}
-	t.sync(t.s)
-	t.absent(t.s, t.path("a"))
 }
 
 func registryClose(t *caseRun) {
@@ -96,32 +65,53 @@ func registryClose(t *caseRun) {
 }
 
 func errorEveryMethod(t *caseRun) {
-	expired, closed := t.open(), t.open()
-	for _, s := range []registry.Session{expired, closed} {
+	expired, closed, silent := t.open(), t.open(), t.open()
+	for _, s := range []registry.Session{expired, closed, silent} {
 		w := t.watch(s)
+		if err := w.Add(t.dir, registry.Self); err != nil {
+			t.fatalf("Add: %v", err)
+		}
 		l, err := s.TryLock(t.ctx, t.path("lock-"+s.ID()), nil)
 		if err != nil {
 			t.fatalf("TryLock: %v", err)
 		}
-		if s == expired {
+		heal := func() {}
+		switch s {
+		case expired:
 			t.must("Expire", t.h.Faults().Expire(s))
 			t.lostSoon(s)
-		} else {
+		case closed:
 			t.mustClose(s)
+		case silent:
+			heal, err = t.h.Faults().Blackhole(s, Both)
+			t.must("Blackhole both ways", err)
+			t.lostSoon(s)
+			t.proveHit(s)
 		}
 		for name, call := range t.methods(s, w) {
 			err := call()
 			t.step("%s = %v", name, err)
-			if !errors.Is(err, registry.ErrSessionLost) {
-				t.fatalf("%s on a lost session: error %v; want ErrSessionLost", name, err)
-			}
+			t.isLostAlone(name+" on a lost session", err)
 		}
 		select {
 		case <-l.Lost():
 		case <-t.ctx.Done():
 			t.fatalf("Lost of a lock is open after its session has ended")
 		}
+		heal()
 		t.mustClose(s)
+	}
+}
+
+// isLostAlone demands ErrSessionLost, and nothing that speaks of an outcome.
+func (t *caseRun) isLostAlone(what string, err error) {
+	if !errors.Is(err, registry.ErrSessionLost) {
+		t.fatalf("%s: error %v; want ErrSessionLost", what, err)
+	}
+	for _, other := range []error{registry.ErrUncertain, registry.ErrUnavailable, registry.ErrClosed} {
+		if errors.Is(err, other) {
+			t.fatalf("%s: error %v is %q as well; want ErrSessionLost alone", what, err, other)
+		}
 	}
 }
 
@@ -137,7 +127,9 @@ func (t *caseRun) methods(s registry.Session, w registry.Watcher) map[string]fun
 		"TryLock":      func() error { _, err := s.TryLock(t.ctx, t.path("free"), nil); return err },
 		"Err":          s.Err,
 		"Watcher.Next": func() error { _, err := w.Next(t.ctx); return err },
-		"Watcher.Add":  func() error { return w.Add(t.dir, registry.Self) },
+		"Watcher.Add":  func() error { return w.Add(t.dir, registry.Children) },
+
+		"Watcher.Add of what it watches": func() error { return w.Add(t.dir, registry.Self) },
 	}
 }
 
@@ -183,6 +175,32 @@ func noGoroutineLeak(t *caseRun) {
 			return fmt.Sprintf("%d goroutines; there were %d before", n, before)
 		}
 		return ""
+	})
+
+	sessions := make([]registry.Session, 20)
+	for i := range sessions {
+		sessions[i] = t.openOn(reg)
+	}
+	heal, err := t.h.Faults().Blackhole(sessions[0], Both)
+	t.must("Blackhole both ways", err)
+	defer heal()
+	var closing sync.WaitGroup
+	for _, s := range sessions {
+		closing.Go(func() { _ = s.Close(t.within(t.h.SessionTimeout() / 8)) })
+	}
+	closing.Wait()
+	heal()
+	t.step("%d sessions closed that were cut off", len(sessions))
+	closed := time.Now()
+	t.eventually("the goroutines of sessions that were cut off to end", func() string {
+		n := t.goroutines()
+		if n <= before+10 {
+			return ""
+		}
+		if time.Since(closed) > t.h.SessionTimeout() {
+			t.fatalf("%d goroutines %v after the return of Close, cut off; there were %d before", n, t.h.SessionTimeout(), before)
+		}
+		return fmt.Sprint(n)
 	})
 }
 

@@ -60,24 +60,38 @@ func doneNotAfterDeadline(t *caseRun) {
 	for name, cut := range map[string]func(registry.Session) (func(), error){
 		"Blackhole both ways": hole(Both), "Blackhole requests": hole(Requests), "Blackhole answers": hole(Answers), "Refuse": f.Refuse,
 	} {
-		ways.Go(func() {
-			t.punctual("Done", func() time.Duration {
-				s := t.open()
-				heal, err := cut(s)
-				t.must(name, err)
-				defer heal()
-				late := t.lateness("Done", s, s.Done())
-				t.isError(s.Err(), registry.ErrSessionLost)
-				t.proveHit(s)
-				return late
+		for _, busy := range []bool{false, true} {
+			ways.Go(func() {
+				t.punctual("Done", func() time.Duration {
+					s := t.open()
+					if busy {
+						t.occupy(s)
+					}
+					heal, err := cut(s)
+					t.must(name, err)
+					defer heal()
+					late := t.lateness("Done", s, s.Done())
+					t.isError(s.Err(), registry.ErrSessionLost)
+					t.proveHit(s)
+					return late
+				})
 			})
-		})
+		}
 	}
 	ways.Wait()
 }
 
-// deadlineBeforeDeletion cuts 20 sessions off, each at another moment between
-// two heartbeats, and compares their Deadline with when their nodes are seen gone.
+// occupy gives s a lock, a place in the queue for another one, and a watcher.
+func (t *caseRun) occupy(s registry.Session) {
+	dir := t.path("of " + s.ID())
+	t.lock(t.s, dir)
+	t.wait(s, dir, 2)
+	t.lock(s, dir+" alone")
+	t.syncedOn(s, dir, registry.Children)
+}
+
+// deadlineBeforeDeletion cuts 20 sessions off, each at another moment between two heartbeats and right after calls that
+// were answered, and compares their Deadline with when their nodes are seen gone.
 func deadlineBeforeDeletion(t *caseRun) {
 	const sessions = 20
 	owners := make([]registry.Session, sessions)
@@ -87,19 +101,27 @@ func deadlineBeforeDeletion(t *caseRun) {
 		t.commit(owners[i], registry.CreateEphemeral(paths[i], nil))
 	}
 	for i, s := range owners {
+		t.sync(s)
+		t.commit(s, registry.Set(paths[i], nil, 0))
+		t.present(s, paths[i])
 		heal, err := t.h.Faults().Blackhole(s, Direction(i%2)) // Both, Requests
 		t.must("Blackhole "+Direction(i%2).String(), err)
 		defer heal()
 		t.elapse(t.h.SessionTimeout() / sessions)
 	}
 	gone := make([]time.Time, sessions)
+	inTime := func(i int) {
+		if after := owners[i].Deadline().Sub(gone[i]); after > 0 {
+			t.fatalf("the node of session %s was gone %v before the session's Deadline", owners[i].ID(), after)
+		}
+	}
 	t.eventually("all ephemeral nodes to expire", func() string {
 		left := 0
 		t.sync(t.s)
-		nodes := t.getAll(t.s, paths...)
-		for i, n := range nodes {
+		for i, n := range t.getAll(t.s, paths...) {
 			if !n.Exists() && gone[i].IsZero() {
 				gone[i] = time.Now()
+				inTime(i)
 			} else if n.Exists() {
 				left++
 			}
@@ -112,9 +134,7 @@ func deadlineBeforeDeletion(t *caseRun) {
 	for i, s := range owners {
 		t.lostSoon(s)
 		t.proveHit(s)
-		if after := s.Deadline().Sub(gone[i]); after > 0 {
-			t.fatalf("the node of session %s was gone %v before the session's Deadline", s.ID(), after)
-		}
+		inTime(i) // an answer on its way may have moved it
 	}
 }
 
@@ -152,6 +172,8 @@ func dropKeeps(t *caseRun) {
 	f := t.syncedOn(t.s, t.dir, registry.Children)
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), []byte("x")))
 	was := f.becomes(t.path("a"), "x")
+	t.commit(owner, registry.CreateEphemeral(t.path("deleted"), nil))
+	t.commit(t.s, registry.Delete(t.path("deleted"), 0))
 	lock, err := owner.TryLock(t.ctx, t.path("lock"), nil)
 	if err != nil {
 		t.fatalf("TryLock: %v", err)
@@ -168,6 +190,8 @@ func dropKeeps(t *caseRun) {
 		})
 	}
 	t.unchanged(t.s, was)
+	t.absent(t.s, t.path("deleted"))
+	t.isOwned(owner, was.Path)
 	t.create(t.s, t.path("end"), "end")
 	f.becomes(t.path("end"), "end")
 	for _, e := range f.events() {
@@ -179,6 +203,12 @@ func dropKeeps(t *caseRun) {
 	case <-lock.Lost():
 		t.fatalf("the lock was lost")
 	default:
+	}
+}
+
+func (t *caseRun) isOwned(s registry.Session, path string) {
+	if n := t.present(s, path); !n.Owned {
+		t.fatalf("the session reads its own node as %s", show(n))
 	}
 }
 

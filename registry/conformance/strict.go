@@ -114,6 +114,10 @@ func byteForByte(t *caseRun) {
 	names := alike()
 	f := t.syncedOn(t.open(), t.dir, registry.Children)
 	for _, name := range names {
+		f.add(t.path(name), registry.Self)
+		f.add(t.path(name), registry.Children)
+	}
+	for _, name := range names {
 		t.commit(t.s, registry.Create(t.path(name), []byte(name+" ")), registry.Create(t.path(name)+"/child of "+name, nil))
 	}
 	listed := map[string]bool{}
@@ -131,6 +135,13 @@ func byteForByte(t *caseRun) {
 			t.fatalf("the children of %q are %q", name, got)
 		}
 		f.becomes(t.path(name), name+" ")
+		f.until(fmt.Sprintf("the targets of %q to have its state", name), func() string {
+			self, below := f.views[target{t.path(name), registry.Self}], f.children(target{t.path(name), registry.Children})
+			if n := self.nodes[t.path(name)]; string(n.Value) != name+" " || len(below) != 1 || self.synced == 0 {
+				return fmt.Sprintf("%s with value %q, children %q", show(n), n.Value, below)
+			}
+			return ""
+		})
 	}
 	for i, name := range names {
 		t.commit(t.s, registry.Delete(t.path(name)+"/child of "+name, 0), registry.Delete(t.path(name), 0))
@@ -410,7 +421,7 @@ func denied(t *caseRun) {
 		return
 	}
 	reg := t.registry()
-	s := t.openOn(reg)
+	s, st := t.openOn(reg), t.store(reg)
 	secret, open := t.path("secret"), t.path("open")
 	t.create(t.s, secret, "x")
 	t.create(t.s, open, "x")
@@ -426,14 +437,17 @@ func denied(t *caseRun) {
 	t.must("Deny "+secret, err)
 	defer allow()
 	for what, err := range map[string]error{
-		"Get":                second(s.Get(t.ctx, open, secret)),
-		"Children":           second(s.Children(t.ctx, secret)),
-		"Commit":             second(s.Commit(t.ctx, registry.Set(secret, nil, 0))),
-		"Lock":               second(s.Lock(t.within(t.left()/4), secret+"/lock", nil)),
-		"TryLock":            second(s.TryLock(t.within(t.left()/4), secret+"/lock", nil)),
-		"Create below":       second(s.Commit(t.ctx, registry.Create(secret+"/a", nil))),
-		"EnsurePath":         registry.EnsurePath(t.ctx, s, secret+"/a/b"),
-		"Commit with others": second(s.Commit(t.ctx, registry.Create(open+"/a", nil), registry.Delete(secret, 7))),
+		"Get":                 second(s.Get(t.ctx, open, secret)),
+		"Children":            second(s.Children(t.ctx, secret)),
+		"Commit":              second(s.Commit(t.ctx, registry.Set(secret, nil, 0))),
+		"Lock":                second(s.Lock(t.within(t.left()/4), secret+"/lock", nil)),
+		"TryLock":             second(s.TryLock(t.within(t.left()/4), secret+"/lock", nil)),
+		"Create below":        second(s.Commit(t.ctx, registry.Create(secret+"/a", nil))),
+		"EnsurePath":          registry.EnsurePath(t.ctx, s, secret+"/a/b"),
+		"Get of a store":      second(st.Get(t.within(t.left()/4), open, secret)),
+		"Children of a store": second(st.Children(t.within(t.left()/4), secret)),
+		"Commit of a store":   second(st.Commit(t.within(t.left()/4), registry.Set(secret, nil, 0))),
+		"Commit with others":  second(s.Commit(t.ctx, registry.Create(open+"/a", nil), registry.Delete(secret, 7))),
 	} {
 		t.step("%s of what is denied = %v", what, err)
 		if !errors.Is(err, registry.ErrDenied) || errors.Is(err, registry.ErrUnavailable) || errors.Is(err, registry.ErrUncertain) {
@@ -442,6 +456,7 @@ func denied(t *caseRun) {
 	}
 	t.refused(s, 1, registry.ErrDenied, registry.Create(open+"/a", nil), registry.Delete(secret, 7))
 	t.absent(s, open+"/a")
+	t.deniedFirst(s, open, secret)
 	deniedOnce := false
 	for t.commit(t.s, registry.Set(open, []byte("y"), registry.AnyVersion)); ; {
 		events, err := w.Next(t.ctx)
@@ -468,6 +483,17 @@ func denied(t *caseRun) {
 	t.hasChildren(t.s, secret+"/lock")
 	t.alive(s)
 	t.create(s, secret+"/a", "")
+	if err := w.Add(secret, registry.Self); err != nil {
+		t.fatalf("Add of a target that had been refused: %v", err)
+	}
+	told := false
+	t.drain(w, func(e registry.Event) bool {
+		told = told || e.Path == secret && e.Node.Exists()
+		return e.Path == secret && e.Synced
+	})
+	if !told {
+		t.fatalf("a target that had been refused was added again, and Synced came without its state")
+	}
 }
 
 func (t *caseRun) nothingDenied() {

@@ -11,25 +11,95 @@ import (
 )
 
 func cutOffCommit(t *caseRun) {
+	var ways sync.WaitGroup // side by side: each waits for its context to end
 	for _, d := range []Direction{Answers, Requests, Both} {
-		s := t.open()
-		path := t.path(fmt.Sprint("cut-", uint8(d)))
-		heal, err := t.h.Faults().Blackhole(s, d)
-		t.must("Blackhole "+d.String(), err)
-		_, err = t.try(t.within(t.h.SessionTimeout()/4), s, registry.Create(path, nil))
-		t.proveHit(s)
-		t.isUncertain(err)
-		if d == Answers {
-			t.eventually("the commit to be applied", func() string {
-				if n := t.latest(t.s, path); !n.Exists() {
-					return show(n)
-				}
-				return ""
-			})
-		} else if n := t.latest(t.s, path); n.Exists() {
-			t.void("requests were swallowed, and %s", show(n))
+		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
+			ways.Go(func() { t.cutOffCommit(d, how) })
 		}
-		heal()
+	}
+	ways.Wait()
+}
+
+func (t *caseRun) cutOffCommit(d Direction, how error) {
+	s := t.open()
+	path := t.path(fmt.Sprintf("cut-%d-%.16s", d, how))
+	heal, err := t.h.Faults().Blackhole(s, d)
+	t.must("Blackhole "+d.String(), err)
+	defer heal()
+	_, err = t.try(t.endsIn(t.h.SessionTimeout()/4, how), s, registry.Create(path, nil))
+	t.proveHit(s)
+	t.isUncertain(err)
+	if d == Answers {
+		t.appliedSoon(path)
+	} else if n := t.latest(t.s, path); n.Exists() {
+		t.void("requests were swallowed, and %s", show(n))
+	}
+}
+
+func (t *caseRun) appliedSoon(path string) {
+	t.eventually("the commit to be applied", func() string {
+		if n := t.latest(t.s, path); !n.Exists() {
+			return show(n)
+		}
+		return ""
+	})
+}
+
+// endsIn returns a context that lasts for d, and ends by its deadline or because it is cancelled.
+func (t *caseRun) endsIn(d time.Duration, how error) context.Context {
+	if errors.Is(how, context.DeadlineExceeded) {
+		return t.within(d)
+	}
+	ctx, cancel := context.WithCancel(t.ctx)
+	timer := time.AfterFunc(d, cancel)
+	t.Cleanup(func() { timer.Stop(); cancel() })
+	return ctx
+}
+
+// commitInFlightAtClose closes what a commit came from that was applied, and not answered.
+func commitInFlightAtClose(t *caseRun) {
+	var ways sync.WaitGroup
+	for _, from := range []string{"session", "store"} {
+		for _, by := range []string{"Close", "Registry.Close"} {
+			ways.Go(func() { t.commitInFlightAtClose(from, by) })
+		}
+	}
+	ways.Wait()
+}
+
+func (t *caseRun) commitInFlightAtClose(from, by string) {
+	reg := t.registry()
+	marker := t.openOn(reg)
+	var s registry.StoreCloser = marker
+	if from == "store" {
+		s = t.store(reg)
+	}
+	if _, err := s.Get(t.ctx, t.dir); err != nil { // what it opens at its first call is open
+		t.fatalf("Get of a %s: %v", from, err)
+	}
+	path := t.path(from + " " + by)
+	heal, err := t.h.Faults().Blackhole(marker, Answers)
+	t.must("Blackhole answers", err)
+	defer heal()
+	failed := make(chan error, 1)
+	go func() { _, err := s.Commit(t.ctx, registry.Create(path, nil)); failed <- err }()
+	t.appliedSoon(path)
+	if by == "Close" {
+		t.step("Close of a %s = %v", from, s.Close(t.within(t.h.SessionTimeout()/8)))
+	} else {
+		t.step("Registry.Close = %v", reg.Close())
+	}
+	select {
+	case err = <-failed:
+	case <-t.ctx.Done():
+		t.fatalf("a commit in flight at %s has not returned", by)
+	}
+	t.proveHit(marker)
+	t.step("the commit of a %s, in flight at %s = %v", from, by, err)
+	t.isUncertain(err)
+	if lost := errors.Is(err, registry.ErrSessionLost); lost != (from == "session") || errors.Is(err, registry.ErrClosed) {
+		t.fatalf("error %v of a commit of a %s, in flight at %s; want ErrUncertain, with ErrSessionLost if it is a session",
+			err, from, by)
 	}
 }
 
@@ -111,6 +181,12 @@ func readsRetried(t *caseRun) {
 		}
 		t.cutOff(s, func() { t.elapse(t.h.SessionTimeout() / 5) })
 	}()
+	patient := t.openLate()
+	t.longOutage(patient, map[string]func() error{
+		"Get":      func() error { return second(patient.Get(t.ctx, t.path("a"))) },
+		"Children": func() error { return second(patient.Children(t.ctx, t.dir)) },
+		"Sync":     func() error { return patient.Sync(t.ctx) },
+	})
 	t.present(s, t.path("a"))
 	t.alive(s)
 }

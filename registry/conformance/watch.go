@@ -41,8 +41,8 @@ var watchCases = []testCase{
 		rule: "the root can be watched"},
 	{name: "ManyTargets", rules: "R55", run: watchManyTargets, place: watcherDoc,
 		rule: "one Watcher serves hundreds of targets, each with its state, Synced and changes"},
-	{name: "AddTwiceIsOne", rules: "R62", run: addTwice, place: "Watcher.Add",
-		rule: "adding a target again leaves it as it is: no second initial state, no second Synced"},
+	{name: "AddTwiceIsOne", rules: "R55 R62", run: addTwice, place: "Watcher.Add",
+		rule: "adding a target again leaves it as it is, empty or absent too: no second initial state, no second Synced"},
 	{name: "RemoveStops", rules: "R63", run: removeStops, place: "Watcher.Remove",
 		rule: "after Remove nothing of the target is delivered, not even what waited; other targets go on"},
 	{name: "RemoveAddAgain", rules: "R64", run: removeAddAgain, place: "Watcher.Remove",
@@ -51,6 +51,8 @@ var watchCases = []testCase{
 		rule: "two watchers of one directory end in the same state, which is the one a read gives"},
 	{name: "ReadNotOlderThanEvent", rules: "R22", run: readNotOlder, place: "package doc, Guarantees: reads",
 		rule: "a read is never older than an event that the session has delivered"},
+	{name: "OwnedInEvents", rules: "R49", run: ownedInEvents, place: "registry.Node.Owned",
+		rule: "in events too, Owned are the nodes of the very session that watches, not those of another on its registry"},
 	{name: "EphemeralExpirySeen", rules: "R58", run: ephemeralExpirySeen, place: watcherDoc,
 		rule: "ephemeral nodes that go with an expired session arrive as gone"},
 	{name: "SurvivesDrop", rules: "R26 R57", run: watchSurvivesDrop, place: watcherDoc,
@@ -64,7 +66,9 @@ var watchCases = []testCase{
 	{name: "AfterRestart", rules: "R26", run: watchAfterRestart, needs: alone, place: watcherDoc,
 		rule: "a watch goes on after the service was restarted"},
 	{name: "EndsOnSessionLoss", rules: "R66", run: watchEndsOnLoss, place: "Watcher.Next",
-		rule: "Next fails with ErrSessionLost once the session has ended, waiting or called later"},
+		rule: "Next fails with ErrSessionLost once the session has ended, waiting or called later, with targets or without"},
+	{name: "NextGivesUp", rules: "R65", run: nextGivesUp, needs: slowly, place: "Watcher.Next",
+		rule: "a Next whose context ends while events are on the way loses none of them"},
 	{name: "EndsOnCtx", rules: "R65", run: watchEndsOnCtx, place: "Watcher.Next",
 		rule: "Next fails with its context's error and loses nothing: the next call goes on"},
 	{name: "EndsOnClose", rules: "R43 R67", run: watchEndsOnClose, place: "registry.Watcher, ErrClosed",
@@ -77,7 +81,7 @@ var watchCases = []testCase{
 		rule: "a directory of 10,000 nodes arrives whole before Synced"},
 	{name: "WatchersAreApart", rules: "R60", run: watchersAreApart, place: watcherDoc,
 		rule: "two watchers of one session have targets, events and ends of their own"},
-	{name: "CallsWhileCutOff", rules: "R61 R67", run: watchWhileCutOff, place: "Watcher.Add, Watcher.Close",
+	{name: "CallsWhileCutOff", rules: "R61 R67", run: watchWhileCutOff, needs: alone, place: "Watcher.Add, Watcher.Close",
 		rule: "Add, Remove and Close do not wait for a service that does not answer; what was added comes when it does"},
 }
 
@@ -108,7 +112,7 @@ func initialThenSynced(t *caseRun) {
 }
 
 // synced returns a follower of s with one target whose initial state is in.
-func (t *caseRun) syncedOn(s registry.Session, path string, scope registry.Scope) *follower {
+func (t *caseRun) syncedOn(s registry.Store, path string, scope registry.Scope) *follower {
 	f := t.follow(s)
 	f.add(path, scope)
 	f.synced(path, scope)
@@ -142,10 +146,13 @@ func seesSet(t *caseRun) {
 	other := t.open()
 	t.create(t.s, t.path("a"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
-	for i, s := range []registry.Session{t.s, other, t.s} {
-		value := fmt.Sprint(i + 1)
-		t.commit(s, registry.Set(t.path("a"), []byte(value), registry.AnyVersion))
-		t.same(f.becomes(t.path("a"), value), t.present(t.s, t.path("a")))
+	f.add(t.path("a"), registry.Self)
+	f.synced(t.path("a"), registry.Self)
+	for i, value := range [][]byte{[]byte("1"), []byte("2"), nil, []byte("3"), {}, []byte("4"), nil} {
+		rev := t.commit([]registry.Session{t.s, other}[i%2], registry.Set(t.path("a"), value, registry.AnyVersion))
+		for _, g := range []target{{t.dir, registry.Children}, {t.path("a"), registry.Self}} {
+			t.same(f.arrives(g, t.path("a"), rev), t.present(t.s, t.path("a")))
+		}
 	}
 }
 

@@ -10,19 +10,21 @@ import (
 
 func watchEndsOnLoss(t *caseRun) {
 	s := t.open()
-	f := t.syncedOn(s, t.dir, registry.Children)
+	f, waits := t.syncedOn(s, t.dir, registry.Children), t.follow(s)
 	idle := t.watch(s)
 	t.must("Expire", t.h.Faults().Expire(s))
 	t.lostSoon(s)
 	t.isError(f.ended(), registry.ErrSessionLost)
+	t.isError(waits.ended(), registry.ErrSessionLost)
 	_, err := idle.Next(t.ctx)
 	t.isError(err, registry.ErrSessionLost)
 	closed := t.open()
-	f = t.syncedOn(closed, t.dir, registry.Children)
+	f, waits = t.syncedOn(closed, t.dir, registry.Children), t.follow(closed)
 	if err := closed.Close(t.ctx); err != nil {
 		t.fatalf("Close: %v", err)
 	}
 	t.isError(f.ended(), registry.ErrSessionLost)
+	t.isError(waits.ended(), registry.ErrSessionLost)
 }
 
 func watchEndsOnCtx(t *caseRun) {
@@ -43,6 +45,46 @@ func watchEndsOnCtx(t *caseRun) {
 		return // an event was there already, and may be preferred
 	}
 	t.drain(w, func(e registry.Event) bool { return e.Synced })
+}
+
+// nextGivesUp ends calls of Next while their events are on the way.
+func nextGivesUp(t *caseRun) {
+	const targets, rounds = 10, 5
+	s := t.open()
+	late := t.h.SessionTimeout() / 10
+	slow, err := t.h.Faults().(*observedFaults).Delay(s, late)
+	t.must("Delay", err)
+	defer slow()
+	f := t.followFor(s, late/4)
+	f.add(t.dir, registry.Children)
+	for i := range targets {
+		f.add(t.path(fmt.Sprint(i)), registry.Self)
+	}
+	for round := range rounds {
+		value := fmt.Sprint(round)
+		for i := range targets {
+			op := registry.Set(t.path(fmt.Sprint(i)), []byte(value), registry.AnyVersion)
+			if round == 0 {
+				op = registry.Create(op.Path, op.Value)
+			}
+			t.commit(t.s, op)
+		}
+		f.until("value "+value+" to arrive everywhere", func() string {
+			for g, v := range f.views {
+				if v.synced < v.adds {
+					return "Synced of " + g.String() + " has not come"
+				}
+				for i := range targets {
+					p := t.path(fmt.Sprint(i))
+					if n := v.nodes[p]; (g.scope == registry.Children || g.path == p) && string(n.Value) != value {
+						return fmt.Sprintf("the watch of %s has %s", g, show(n))
+					}
+				}
+			}
+			return ""
+		})
+	}
+	slow()
 }
 
 // drain consumes w until is holds, and returns how many events came.
@@ -72,6 +114,7 @@ func watchEndsOnClose(t *caseRun) {
 	_, err := f.w.Next(t.ctx)
 	t.isError(err, registry.ErrClosed)
 	t.isError(f.w.Add(t.path("x"), registry.Self), registry.ErrClosed)
+	t.isError(f.w.Add(t.dir, registry.Children), registry.ErrClosed)
 	f.w.Remove(t.dir, registry.Children)
 	t.create(t.s, t.path("a"), "")
 }

@@ -100,17 +100,45 @@ func watchManyTargets(t *caseRun) {
 func addTwice(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
-	for range 3 {
-		if err := f.w.Add(t.dir, registry.Children); err != nil {
-			t.fatalf("Add of a target that is watched already: %v", err)
+	a, none := t.path("a"), t.path("none")
+	twice := []target{
+		{t.dir, registry.Children}, {a, registry.Self}, {a, registry.Children}, {none, registry.Self}, {none, registry.Children},
+	}
+	for _, g := range twice[1:] {
+		f.add(g.path, g.scope)
+		f.synced(g.path, g.scope)
+	}
+	early := t.unread(t.s)
+	for i, f := range []*follower{f, f, f, early, early} {
+		for _, g := range twice {
+			if i == 3 {
+				f.add(g.path, g.scope)
+			} else if err := f.w.Add(g.path, g.scope); err != nil {
+				t.fatalf("Add of a target that is watched already: %v", err)
+			}
 		}
 	}
-	t.step("Add(%s) three times more", t.dir)
+	t.step("Add of each three times more; on a second watcher each twice before Next")
 	// A target added later is served later: what came of the repeated Adds is in by then.
-	f.add(t.path("a"), registry.Self)
-	f.synced(t.path("a"), registry.Self)
-	t.commit(t.s, registry.Set(t.path("a"), []byte("1"), 0))
-	f.becomes(t.path("a"), "1")
+	for _, f := range []*follower{f, early} {
+		f.add(t.path("last"), registry.Self)
+		f.synced(t.path("last"), registry.Self)
+		for _, g := range twice {
+			f.synced(g.path, g.scope)
+		}
+	}
+	for round, ops := range [][]registry.Op{
+		{registry.Set(a, []byte("1"), 0), registry.Create(a+"/x", nil), registry.Create(none, nil), registry.Create(none+"/x", nil)},
+		{registry.Set(a, []byte("2"), 1), registry.Set(a+"/x", nil, 0), registry.Set(none, nil, 0), registry.Set(none+"/x", nil, 0)},
+	} {
+		rev := t.commit(t.s, ops...)
+		for _, f := range []*follower{f, early} {
+			for i, path := range []string{none, a, a + "/x", none, none + "/x"} {
+				f.arrives(twice[i], path, rev)
+			}
+		}
+		t.step("round %d has arrived", round)
+	}
 	initial := 0
 	for _, e := range f.events() {
 		if e.Path == t.dir && string(e.Node.Value) == "0" {

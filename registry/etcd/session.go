@@ -65,18 +65,15 @@ func (s *session) Limits() registry.Limits { return s.reg.cfg.Limits }
 
 // Close revokes the lease, also that of a lost session.
 func (s *session) Close(ctx context.Context) error {
-	return s.CloseOnce(func() error {
-		defer s.reg.sessions.Remove(s)
-		return s.revoke(ctx)
-	})
+	return s.CloseOnce(ctx, s.timeout(), s.revoke)
 }
 
 func (s *session) revoke(ctx context.Context) error {
+	defer s.reg.sessions.Remove(s)
+	s.End()
 	if s.lease == noLease {
 		return nil
 	}
-	ctx, cancel := lifetime.Farewell(ctx, s.timeout())
-	defer cancel()
 	err := s.reg.retry(ctx, "end session", func(ctx context.Context) error {
 		_, err := s.reg.leases.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: s.lease}, callOptions...)
 		if errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) {

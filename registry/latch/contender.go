@@ -148,7 +148,7 @@ func (c *contender) awaitGone(ctx context.Context, r rival) error {
 		for _, ev := range events {
 			switch {
 			case ev.Synced:
-			case ev.Path == c.path && !ev.Node.Exists():
+			case ev.Path == c.path && ev.Node.Created != c.token:
 				return errVanished
 			case ev.Path == r.path && r.created == 0 && ev.Node.Exists():
 				r.created = ev.Node.Created

@@ -6,22 +6,8 @@
 //		return latch.Acquire(ctx, s, dir, value, false, s.spawn)
 //	}
 //
-// where spawn starts a goroutine that the session joins when it is closed:
-//
-//	func (s *session) spawn(fn func(ctx context.Context)) {
-//		s.mu.Lock()
-//		closing := s.closing // set by Close before it cancels s.life and waits for s.tasks
-//		if !closing {
-//			s.tasks.Go(func() { fn(s.life) })
-//		}
-//		s.mu.Unlock()
-//		if closing {
-//			fn(s.life)
-//		}
-//	}
-//
-// A service whose own clients queue up for locks too has a wire form for it. To
-// exclude them and be excluded, pass WithForm as well.
+// where s.spawn is a [Spawn]: the session joins its goroutines when it is closed. A service whose own clients queue up
+// for locks too has a wire form for it. To exclude them and be excluded, pass WithForm as well.
 //
 // # Algorithm
 //
@@ -43,8 +29,8 @@
 // TryLock asks Children first and, when that looks held, Sync and Children again.
 // With a Form whose numbers differ, a Get is of the own node alone, and a wake
 // costs one Children more.
-// There is no polling; requests that fail because the service cannot be reached
-// are repeated with a growing pause.
+// There is no polling; requests that fail because the service cannot be reached are repeated with a growing pause, and
+// so is the removal of a waiter that gave up, where it is refused.
 //
 // # Unknown outcomes
 //

@@ -158,31 +158,49 @@ func (i interrupted) Get(ctx context.Context, paths ...string) ([]registry.Node,
 	return i.Session.Get(ctx, paths...)
 }
 
-// A contender that is deleted before it has read itself does not lead either.
+// A contender that is deleted before it has read itself does not lead either, nor by what somebody else makes there.
 func TestNoPhantom(t *testing.T) {
-	bubble(t, func(t *testing.T, w world) {
-		ctx := context.Background()
-		release(t, w.lock(w.session()))
-		ses, other := w.session(), w.session()
-		deleted := 0
-		delay := interrupted{ses, func(paths []string) {
-			if deleted++; deleted == 1 {
-				_, err := other.Commit(ctx, registry.Delete(paths[0], registry.AnyVersion))
-				require.NoError(t, err)
-			}
-		}}
-		var tasks sync.WaitGroup
-		defer tasks.Wait()
-		running, end := context.WithCancel(ctx)
-		defer end()
-		var opts []latch.Option
-		if form, ok := ses.(latch.Form); ok {
-			opts = append(opts, latch.WithForm(form))
-		}
-		lock, err := latch.Acquire(ctx, delay, dir, nil, false, func(fn func(context.Context)) { tasks.Go(func() { fn(running) }) }, opts...)
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprintf("again=%v", again), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w world) { noPhantom(t, w, again) })
+		})
+	}
+}
+
+func noPhantom(t *testing.T, w world, again bool) {
+	ctx := context.Background()
+	release(t, w.lock(w.session()))
+	ses, other := w.session(), w.session()
+	commit := func(ops ...registry.Op) {
+		_, err := other.Commit(ctx, ops...)
 		require.NoError(t, err)
-		require.Equal(t, 2, deleted)
-		require.True(t, held(t, other, lock))
-		release(t, lock)
-	})
+	}
+	var first string
+	reads := 0
+	delay := interrupted{ses, func(paths []string) {
+		switch reads++; {
+		case reads == 1:
+			first = paths[0]
+			commit(registry.Delete(first, registry.AnyVersion))
+			if again {
+				commit(registry.Create(first, nil))
+			}
+		case reads == 2 && again:
+			commit(registry.Delete(first, registry.AnyVersion)) // else it is waited for
+		}
+	}}
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	running, end := context.WithCancel(ctx)
+	defer end()
+	var opts []latch.Option
+	if form, ok := ses.(latch.Form); ok {
+		opts = append(opts, latch.WithForm(form))
+	}
+	lock, err := latch.Acquire(ctx, delay, dir, nil, false, func(fn func(context.Context)) { tasks.Go(func() { fn(running) }) }, opts...)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, reads, 2)
+	require.NotEqual(t, first, lock.Path())
+	require.True(t, held(t, other, lock))
+	release(t, lock)
 }

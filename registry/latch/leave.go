@@ -5,14 +5,16 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/elasticron/elasticron/registry"
 )
 
 // A departure is a contender's way out of the queue.
 type departure struct {
-	gone chan struct{}
-	err  error // once gone is closed
+	gone    chan struct{}
+	err     error // once gone is closed
+	refused atomic.Bool
 }
 
 // wait returns when the contender has left. When ctx ends first the removal goes on.
@@ -25,24 +27,32 @@ func (d *departure) wait(ctx context.Context) error {
 	}
 }
 
-// untidy reports whether nodes may be left, or come, beside the one that counts.
-func (c *contender) untidy() bool { return c.unknown > 0 || len(c.nodes) > 1 }
-
-// leave removes the contender in the background, as long as the session lives,
-// and returns a channel that is closed when its node is gone.
-func (c *contender) leave() *departure {
+// leave removes the contender in the background, as long as the session lives. What is at the path of a node that is
+// gone is somebody else's. Who cannot ask again insists where the service refuses.
+func (c *contender) leave(gone, insist bool) *departure {
 	d := &departure{gone: make(chan struct{})}
 	if c.watcher != nil {
 		_ = c.watcher.Close() // frees; it cannot matter any more
+	}
+	if gone {
+		c.nodes = slices.DeleteFunc(c.nodes, func(path string) bool {
+			return path == c.path
+		})
 	}
 	if len(c.nodes) == 0 && c.unknown == 0 {
 		close(d.gone)
 		return d
 	}
 	c.spawn(func(ctx context.Context) {
-		d.err = c.removeAll(ctx)
+		err := c.removeAll(ctx)
+		d.err = err
+		d.refused.Store(errors.Is(err, registry.ErrDenied))
 		close(d.gone)
-		if d.err == nil && c.unknown > 0 {
+		var pause pause
+		for ; insist && errors.Is(err, registry.ErrDenied); err = c.removeAll(ctx) {
+			_ = pause.beforeRetry(ctx, c.session, registry.ErrUncertain)
+		}
+		if err == nil && c.unknown > 0 {
 			c.removeLatecomers(ctx)
 		}
 	})
@@ -51,7 +61,7 @@ func (c *contender) leave() *departure {
 
 // removeAll deletes the nodes that are there, with those that it has not heard of.
 func (c *contender) removeAll(ctx context.Context) error {
-	joined := len(c.nodes) > 0
+	joined := len(c.nodes) > 0 || c.token != 0
 	if err := c.removeNodes(ctx); err != nil || c.unknown == 0 {
 		return err
 	}
@@ -115,7 +125,7 @@ func (c *contender) removeLatecomers(ctx context.Context) {
 			return
 		}
 		for _, ev := range events {
-			if !ev.Node.Exists() || !strings.HasPrefix(ev.Node.Path, c.prefix) {
+			if !ev.Node.Owned || !strings.HasPrefix(ev.Node.Path, c.prefix) {
 				continue
 			}
 			deleted, err := c.remove(ctx, ev.Node.Path)

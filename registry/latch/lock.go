@@ -30,8 +30,9 @@ func Acquire(ctx context.Context, ses registry.Session, dir string, value []byte
 		if err == nil {
 			return newLock(c), nil
 		}
-		left := c.leave()
-		if errors.Is(err, errVanished) {
+		gone := errors.Is(err, errVanished)
+		left := c.leave(gone, true)
+		if gone {
 			continue
 		}
 		if errors.Is(err, registry.ErrHeld) {
@@ -64,10 +65,7 @@ func (c *contender) lookIfHeld(ctx context.Context) error {
 			found, err = c.list(ctx)
 		}
 	}
-	switch {
-	case errors.Is(err, errVanished):
-		return nil
-	case err == nil && len(found) > 0:
+	if err == nil && len(found) > 0 {
 		return registry.ErrHeld
 	}
 	return err
@@ -77,14 +75,15 @@ func (c *contender) lookIfHeld(ctx context.Context) error {
 type lock struct {
 	contender *contender
 	token     registry.Revision
-	tainted   bool // other nodes of the contender are there, or may come
 	lost      chan struct{}
-	lose      func()            // closes lost, once
-	leave     func() *departure // the contender's, once
+	lose      func() // closes lost, once
+
+	mu   sync.Mutex
+	left *departure // the latest; nil: none yet
 }
 
 func newLock(c *contender) *lock {
-	l := &lock{contender: c, token: c.token, tainted: c.untidy(), lost: make(chan struct{}), leave: sync.OnceValue(c.leave)}
+	l := &lock{contender: c, token: c.token, lost: make(chan struct{})}
 	l.lose = sync.OnceFunc(func() { close(l.lost) })
 	c.spawn(l.guard)
 	return l
@@ -97,10 +96,20 @@ func (l *lock) Lost() <-chan struct{}    { return l.lost }
 
 func (l *lock) Release(ctx context.Context) error {
 	l.lose()
-	if err := l.leave().wait(ctx); err != nil {
+	if err := l.leave(false).wait(ctx); err != nil {
 		return fmt.Errorf("release lock %s: %w", l.contender.dir, err)
 	}
 	return nil
+}
+
+// leave removes the contender, once, and again after each time that the service has refused that.
+func (l *lock) leave(gone bool) *departure {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left == nil || l.left.refused.Load() {
+		l.left = l.contender.leave(gone, false)
+	}
+	return l.left
 }
 
 // guard closes Lost when the node is gone, or nobody can tell any more.
@@ -114,11 +123,7 @@ func (l *lock) guard(ctx context.Context) {
 		}
 		for _, ev := range events {
 			if !ev.Synced && ev.Path == l.contender.path && ev.Node.Created != l.token {
-				l.lose()
-				if l.tainted {
-					// That removes the others, and watches that none comes back.
-					l.leave()
-				}
+				l.leave(true) // others of its nodes may be there, or come
 				return
 			}
 		}

@@ -67,10 +67,7 @@ func (c *contender) lookAgain(ctx context.Context, ahead []rival) ([]rival, erro
 // list returns all contenders of the directory.
 func (c *contender) list(ctx context.Context) ([]rival, error) {
 	names, err := c.session.Children(ctx, c.dir)
-	if errors.Is(err, registry.ErrNotFound) {
-		return nil, errVanished
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, registry.ErrNotFound) {
 		return nil, err
 	}
 	var all []rival
@@ -86,8 +83,8 @@ func (c *contender) list(ctx context.Context) ([]rival, error) {
 	return all, nil
 }
 
-// ahead reads the contender's own node, which must be there still, and returns
-// those of rivals that come before it, in order.
+// ahead reads the contender's own node, which must be there still and not be one that
+// somebody else made there, and returns those of rivals that come before it, in order.
 func (c *contender) ahead(ctx context.Context, rivals []rival) ([]rival, error) {
 	var before []rival
 	ask := []string{c.path}
@@ -104,7 +101,7 @@ func (c *contender) ahead(ctx context.Context, rivals []rival) ([]rival, error) 
 		return nil, err
 	}
 	own := nodes[0]
-	if !own.Exists() || (c.token != 0 && c.token != own.Created) {
+	if !own.Owned || (c.token != 0 && c.token != own.Created) {
 		return nil, errVanished
 	}
 	c.token = own.Created

@@ -20,10 +20,12 @@ type Registry struct {
 	*link
 
 	namespace string
-	release   func()          // of the shared server; may be nil
-	ctx       context.Context // ends with the registry
-	cancel    context.CancelFunc
-	sessions  lifetime.Open[*session]
+	// release is of the shared server; may be nil.
+	release func()
+	// ctx ends with the registry.
+	ctx      context.Context
+	cancel   context.CancelFunc
+	sessions lifetime.Open[*session]
 }
 
 // Namespace is what Server.Registry or the URL was given.

@@ -230,15 +230,16 @@ func (s *session) beat(now time.Time, interval time.Duration) error {
 }
 
 func (s *session) Close(ctx context.Context) error {
-	return s.CloseOnce(func() error {
-		defer s.registry.forget(s)
-		return s.endAtServer(ctx)
+	once := ctx.Err() != nil
+	return s.CloseOnce(ctx, s.server.config.SessionTimeout, func(ctx context.Context) error {
+		return s.endAtServer(ctx, once)
 	})
 }
 
-// endAtServer waits no longer than the session can live without heartbeats, and sends one
-// request that it does not wait for once the registry is closed, or ctx had ended.
-func (s *session) endAtServer(ctx context.Context) error {
+// endAtServer sends one request that it does not wait for if it shall try but once, or the registry is closed.
+func (s *session) endAtServer(ctx context.Context, once bool) error {
+	defer s.registry.forget(s)
+	s.End()
 	end := func() { s.server.end(s.life) }
 	if s.life.endless {
 		s.server.mu.Lock()
@@ -246,17 +247,14 @@ func (s *session) endAtServer(ctx context.Context) error {
 		end()
 		return nil
 	}
-	once, reg := ctx.Err() != nil, s.registry
-	ctx, cancel := lifetime.Farewell(ctx, s.server.config.SessionTimeout)
-	defer cancel()
-	for {
+	for reg := s.registry; ; {
 		noWait := once || reg.ctx.Err() != nil
 		_, err := s.link.call(ctx, &request{kind: kindClose, noWait: noWait, ended: reg.ctx.Done(), serve: end})
 		if err == nil {
 			return nil
 		}
 		if noWait || ctx.Err() != nil {
-			return fmt.Errorf("memory: close session %s: %w: its ephemeral nodes vanish when it expires: %w",
+			return fmt.Errorf("memory: close session %s: %w: its nodes vanish when it expires: %w",
 				s.ID(), registry.ErrUnavailable, err)
 		}
 		if errors.Is(err, errRefused) {

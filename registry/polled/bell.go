@@ -15,23 +15,23 @@ import (
 // A Bell is a Store whose service tells what happens in it. New finds out by itself whether a Store is one; then
 // watchers look when it rings, and heartbeats are as rare as sessions allow.
 //
-// What a bell tells is a hint: what watchers tell comes from reads, and a heartbeat finds out what was not heard. So
-// nothing but time is lost with a ring.
+// What watchers tell comes from reads, and a heartbeat finds out what was rung last and not heard: that costs time. But
+// nobody looks again for a step that a later one was heard after, nor for a path that a step left out.
 type Bell interface {
 	Store
 
 	// Listen calls heard until ctx ends or nothing can be heard any more, and says why it returns. The first call is
 	// made once nothing is missed from then on; its Step has Unknown set and the revision of that moment. Each later
-	// one is a step that changed nodes, in the order of revisions, soon after it, whoever made it. Calls are made one
-	// after the other. One Listen runs at a time; it is called again after it has returned, and its ctx ends when it
-	// turns out to be deaf.
+	// one is a step that changed nodes, in the order of revisions, soon after it, whoever made it: none is left out, or
+	// it returns. Calls are made one after the other. One Listen runs at a time; it is called again after it has
+	// returned, and its ctx ends when it turns out to be deaf.
 	Listen(ctx context.Context, heard func(Step)) error
 }
 
 // A Step is what a Bell tells.
 type Step struct {
 	Revision registry.Revision
-	// Paths are those of the nodes that were made, set or deleted.
+	// Paths are those of all nodes that were made, set or deleted.
 	Paths []string
 	// Unknown says that it may be any nodes, whatever Paths are.
 	Unknown bool

@@ -142,19 +142,16 @@ func (s *session) wakeAll() {
 }
 
 func (s *session) Close(ctx context.Context) error {
-	return s.CloseOnce(func() error {
-		defer s.client.sessions.Remove(s)
-		return s.remove(ctx)
-	})
+	return s.CloseOnce(ctx, s.client.SessionTimeout, s.remove)
 }
 
 // remove ends the session at the store.
 func (s *session) remove(ctx context.Context) error {
+	defer s.client.sessions.Remove(s)
+	s.End()
 	if s.ID() == NoSession {
 		return nil
 	}
-	ctx, cancel := lifetime.Farewell(ctx, s.client.SessionTimeout)
-	defer cancel()
 	err := s.client.retry(ctx, func(ctx context.Context) error { return s.client.store.End(ctx, s.ID(), AnyBeat) })
 	if err != nil {
 		return s.client.wrap("close session "+s.ID()+": its nodes vanish when it expires", err)

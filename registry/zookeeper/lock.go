@@ -99,7 +99,7 @@ func (c *curator) Place(name string) (int64, bool, error) {
 	case !added:
 		return 0, false, nil
 	case place < 0, place == math.MaxInt32:
-		return 0, true, fmt.Errorf("zookeeper: the directory has used up its sequence numbers (%s), so that there is no order any more: delete the directory while nobody needs the lock, and it will count from 0 again", name)
+		return 0, true, fmt.Errorf("zookeeper: the directory has used up its sequence numbers (%s): delete it while nobody needs the lock", name)
 	case len(number) > len(digits):
 		return 0, false, nil
 	}

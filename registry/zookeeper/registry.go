@@ -23,6 +23,9 @@ type Registry struct {
 	cfg Config
 	acl []zk.ACL // of every node that is created
 
+	// open ends with Close.
+	open     context.Context
+	close    context.CancelFunc
 	sessions lifetime.Open[*session]
 }
 
@@ -49,7 +52,9 @@ func newRegistry(cfg Config) *Registry {
 	if cfg.Username != "" {
 		acl = []zk.ACL{{Perms: zk.PermAll, Scheme: "auth", ID: ""}}
 	}
-	return &Registry{cfg: cfg, acl: acl}
+	r := &Registry{cfg: cfg, acl: acl}
+	r.open, r.close = context.WithCancel(context.Background())
+	return r
 }
 
 // probe tries what every user of the registry needs.
@@ -101,17 +106,19 @@ func (r *Registry) Namespace() string { return r.cfg.Namespace }
 
 // Open connects and starts a session. See registry.Registry.
 func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
-	if r.sessions.Closed() {
-		return nil, errRegistryClosed
-	}
+	ctx, release := lifetime.Both(ctx, r.open)
+	defer release()
 	s, err := r.connect(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil && r.sessions.Add(s) {
+		return s, nil
 	}
-	if !r.sessions.Add(s) {
-		return nil, errors.Join(errRegistryClosed, s.Close(ctx))
+	if err == nil {
+		_ = s.Close(ctx)
 	}
-	return s, nil
+	if r.open.Err() != nil {
+		err = errRegistryClosed
+	}
+	return nil, err
 }
 
 // OpenStore opens no session before the first call. See registry.Registry.
@@ -129,6 +136,7 @@ var errRegistryClosed = fmt.Errorf("zookeeper: %w", registry.ErrClosed)
 
 // Close ends the sessions that are still open, waiting at most half a second for the service. It is idempotent.
 func (r *Registry) Close() error {
+	r.close()
 	r.sessions.Close(farewell)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -26,7 +27,8 @@ type Lifetime struct {
 	cancel  context.CancelCauseFunc
 	work    sync.WaitGroup
 
-	closing  sync.Once
+	closing  atomic.Bool
+	closed   chan struct{}
 	closeErr error
 
 	mu       sync.Mutex
@@ -38,7 +40,7 @@ type Lifetime struct {
 
 // New returns a lifetime without a deadline. Errors begin with the name of the adapter.
 func New(adapter string) *Lifetime {
-	l := &Lifetime{adapter: adapter}
+	l := &Lifetime{adapter: adapter, closed: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	return l
 }
@@ -172,27 +174,35 @@ func (l *Lifetime) Spawn(f func(ctx context.Context)) {
 // Wait joins the goroutines. The session must have ended.
 func (l *Lifetime) Wait() { l.work.Wait() }
 
-// CloseOnce ends the session, joins its goroutines and then calls tell, which tells the service
-// and whose error it returns each time.
-func (l *Lifetime) CloseOnce(tell func() error) error {
-	l.closing.Do(func() {
-		l.Lose(ErrClosed)
-		l.Wait()
-		l.closeErr = tell()
-	})
-	return l.closeErr
+// End ends the session here and joins its goroutines.
+func (l *Lifetime) End() {
+	l.Lose(ErrClosed)
+	l.Wait()
 }
 
 // attemptPart of the session's timeout is how long Close waits for the service when its context has ended before.
 const attemptPart = 4
 
-// Farewell is the time to tell the service of the end: that of ctx, and no longer than timeout, after which the session
-// is gone anyway. A ctx that has ended leaves time for one attempt.
-func Farewell(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+// CloseOnce has the first caller end the session, and gives the outcome to all. Each waits no longer than his ctx, nor
+// than timeout, after which the session is gone anyway. A ctx that has ended leaves time for one attempt.
+func (l *Lifetime) CloseOnce(ctx context.Context, timeout time.Duration, end func(context.Context) error) error {
 	if ctx.Err() != nil {
 		ctx, timeout = context.WithoutCancel(ctx), timeout/attemptPart
 	}
-	return context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if !l.closing.Swap(true) {
+		defer close(l.closed)
+		l.closeErr = end(ctx)
+		return l.closeErr
+	}
+	select {
+	case <-l.closed:
+		return l.closeErr
+	case <-ctx.Done():
+		return fmt.Errorf("%s: close: %w: %w",
+			l.adapter, registry.ErrUnavailable, ctx.Err())
+	}
 }
 
 // Open is the sessions of a registry that are not closed yet. The zero value is ready.

@@ -103,13 +103,14 @@ func TestBoundAndAlive(t *testing.T) {
 	})
 }
 
-func TestFarewell(t *testing.T) {
+func TestCloseHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		within := func(ctx context.Context) time.Duration {
-			ctx, cancel := lifetime.Farewell(ctx, 8*time.Second)
-			defer cancel()
 			start := time.Now()
-			<-ctx.Done()
+			_ = lifetime.New("test").CloseOnce(ctx, 8*time.Second, func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
 			return time.Since(start)
 		}
 		short, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -148,5 +149,36 @@ func TestOpen(t *testing.T) {
 		require.False(t, open.Add(b))
 		require.EqualValues(t, 1, a.closed.Load())
 		require.Zero(t, b.closed.Load())
+	})
+}
+
+func TestOneCloseBesideAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, told := lifetime.New("test"), 0
+		l.Begin("7", time.Now().Add(time.Hour), time.Second)
+		after := func(wait time.Duration) (time.Duration, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), wait)
+			defer cancel()
+			start := time.Now()
+			err := l.CloseOnce(ctx, time.Minute, func(ctx context.Context) error {
+				told++
+				l.End()
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			return time.Since(start), err
+		}
+		go after(9 * time.Second)
+		synctest.Wait()
+		took, err := after(time.Second)
+		require.Equal(t, time.Second, took)
+		require.ErrorIs(t, err, registry.ErrUnavailable)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		took, err = after(time.Hour)
+		require.Equal(t, 8*time.Second, took)
+		require.Equal(t, context.DeadlineExceeded, err, "the first one's")
+		took, _ = after(time.Hour)
+		require.Zero(t, took)
+		require.Equal(t, 1, told)
 	})
 }

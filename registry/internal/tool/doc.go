@@ -11,5 +11,5 @@
 //
 // # Concurrency
 //
-// Everything is safe for concurrent use, but for Watcher.Next. No goroutine runs.
+// Everything is safe for concurrent use, but for Watcher.Next. No goroutine runs but to end a session that is lost.
 package tool

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 )
 
 // Config is what New needs.
@@ -34,7 +35,8 @@ func One(name string, s registry.Session) registry.StoreCloser {
 }
 
 func newStore(cfg Config, first registry.Session) *store {
-	s := &store{Config: cfg, done: make(chan struct{}), session: first}
+	s := &store{Config: cfg, turn: make(chan struct{}, 1), session: first}
+	s.life, s.end = context.WithCancel(context.Background())
 	s.Store = Each(cfg.Limits, s.ask)
 	return s
 }
@@ -43,11 +45,13 @@ type store struct {
 	Config
 	registry.Store
 
-	done    chan struct{}
+	life    context.Context // ends with Close
+	end     func()
 	closing sync.Once
 	err     error
 
-	mu      sync.Mutex
+	// turn is full while somebody uses session, who may wait for the service.
+	turn    chan struct{}
 	session registry.Session // nil before the first call
 }
 
@@ -55,9 +59,9 @@ func (s *store) Limits() registry.Limits { return s.Config.Limits }
 
 func (s *store) Close(ctx context.Context) error {
 	s.closing.Do(func() {
-		close(s.done)
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.end()
+		s.turn <- struct{}{}
+		defer func() { <-s.turn }()
 		if s.session != nil {
 			s.err = s.session.Close(ctx)
 		}
@@ -66,27 +70,31 @@ func (s *store) Close(ctx context.Context) error {
 }
 
 func (s *store) closed() error {
-	select {
-	case <-s.done:
-	default:
-		if !s.Closed() {
-			return nil
-		}
+	if s.life.Err() == nil && !s.Closed() {
+		return nil
 	}
 	return fmt.Errorf("%s: store: %w", s.Name, registry.ErrClosed)
 }
 
 // current returns the session that serves the next call.
 func (s *store) current(ctx context.Context) (registry.Store, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := cmp.Or(s.closed(), ctx.Err()); err != nil {
 		return nil, err
 	}
-	if s.session != nil && s.session.Err() != nil { // it is lost
+	ctx, release := lifetime.Both(ctx, s.life)
+	defer release()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: store: %w: %w", s.Name,
+			registry.ErrUnavailable, ctx.Err())
+	}
+	if lost := s.session; lost != nil && lost.Err() != nil {
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		_ = s.session.Close(ended)
+		// It may take longer than ctx; the registry, whose session it is, joins it when it is closed.
+		go func() { _ = lost.Close(ended) }()
 		s.session = nil
 	}
 	if s.session == nil {
@@ -132,18 +140,19 @@ func (s *store) ask(ctx context.Context, call func(registry.Store) error) error 
 	}
 }
 
-// translate says what the loss of a session is to somebody who has none.
+// translate says what the loss of a session, or Close, is to somebody who has none to lose.
 func (s *store) translate(err error) error {
-	closed := s.closed()
-	switch {
-	case err == nil || !errors.Is(err, registry.ErrSessionLost):
-		return err
-	case errors.Is(err, registry.ErrUncertain):
-		return fmt.Errorf("%s: %w: %v", s.Name, registry.ErrUncertain, err) //nolint:errorlint // not lost: there is no life
-	case closed != nil:
+	lost := errors.Is(err, registry.ErrSessionLost)
+	class := registry.ErrUnavailable
+	if errors.Is(err, registry.ErrUncertain) {
+		class = registry.ErrUncertain
+	} else if closed := s.closed(); closed != nil && (lost || errors.Is(err, class)) {
 		return closed
 	}
-	return fmt.Errorf("%s: %w: %v", s.Name, registry.ErrUnavailable, err) //nolint:errorlint // as above
+	if lost {
+		err = fmt.Errorf("%s: %w: %s", s.Name, class, err.Error())
+	}
+	return err
 }
 
 type watcher struct {

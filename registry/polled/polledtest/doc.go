@@ -19,9 +19,13 @@
 // answer, or serve a commit late. A restart closes the store when what runs
 // in it has ended, and opens it again.
 //
+// Where the store is a polled.Bell, what it tells travels by the wires too, and
+// clients learn by it alone what others write.
+//
 // Before each group of cases it asks the store itself for what a suite of
-// registries cannot see: that a heartbeat in time saves its session, and that
-// the revision rises when a session's nodes go.
+// registries cannot see: that a heartbeat in time saves its session, that the
+// revision rises when a session's nodes go, that Read and Commit are one step each,
+// that no bytes are kept which are the caller's, and that a bell leaves out nothing.
 //
 // So a run proves the rules of the tree, atomicity, revisions, what becomes of a
 // session's nodes, that data outlives Close, and that all of it stands many callers

@@ -68,6 +68,7 @@ func (f *faults) Blackhole(s registry.Session, d conformance.Direction) (func(),
 				w.snap(r)
 			}
 		}
+		w.hangUp(func(l *line) bool { return l.wire == w && l.lossy })
 	})
 }
 

@@ -29,10 +29,11 @@ type server struct {
 	paused  int
 	resumed chan struct{}    // open while paused
 	wires   map[string]*wire // by session
+	lines   map[*line]struct{}
 }
 
 func newServer(open func(context.Context) (polled.Store, error)) *server {
-	s := &server{open: open, wires: map[string]*wire{}}
+	s := &server{open: open, wires: map[string]*wire{}, lines: map[*line]struct{}{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -56,6 +57,7 @@ func (s *server) shut() error {
 	for _, w := range s.wires {
 		w.cut()
 	}
+	s.hangUp(func(*line) bool { return true }) // those without a session too
 	s.mu.Unlock()
 	s.running.Lock()
 	defer s.running.Unlock()

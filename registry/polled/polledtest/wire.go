@@ -181,6 +181,7 @@ func (w *wire) cut() {
 	if w.connected {
 		w.hits++
 	}
+	w.hangUp(func(l *line) bool { return l.wire == w })
 	w.stale, w.connected = w.stale || w.connected, false
 }
 

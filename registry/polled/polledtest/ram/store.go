@@ -18,6 +18,7 @@ type Database struct {
 	mu       sync.Mutex
 	tree     tree
 	sessions map[string]polled.Session
+	ears     map[*ear]struct{}
 }
 
 // Store opens the database.
@@ -88,7 +89,9 @@ func (s *Store) End(ctx context.Context, session string, beat int64) error {
 	return s.step(ctx, func(db *Database) error {
 		if row, alive := db.sessions[session]; alive && (beat == polled.AnyBeat || beat == row.Beat) {
 			delete(db.sessions, session)
-			db.tree.dropOwned(session)
+			if gone := db.tree.dropOwned(session); len(gone) > 0 {
+				db.ring(gone)
+			}
 		}
 		return nil
 	})
@@ -119,9 +122,18 @@ func (s *Store) Commit(ctx context.Context, session string, ops []registry.Op) (
 		if _, alive := db.sessions[session]; !alive && session != polled.NoSession {
 			return registry.ErrSessionLost
 		}
-		err := db.tree.commit(session, ops)
+		if err := db.tree.commit(session, ops); err != nil {
+			return err
+		}
+		var wrote []string
+		for _, op := range ops {
+			if op.Kind != registry.OpCheck {
+				wrote = append(wrote, op.Path)
+			}
+		}
 		rev = db.tree.revision
-		return err
+		db.ring(wrote)
+		return nil
 	})
 	return rev, err
 }

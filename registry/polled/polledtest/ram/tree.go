@@ -106,9 +106,8 @@ func (t *tree) create(session string, op registry.Op) (undo func(), err error) {
 	return t.put(op.Path, &n), nil
 }
 
-// dropOwned removes what a session leaves behind.
-func (t *tree) dropOwned(session string) {
-	var owned []string
+// dropOwned removes what a session leaves behind, and returns the paths.
+func (t *tree) dropOwned(session string) (owned []string) {
 	for _, nodes := range t.dirs {
 		for _, n := range nodes {
 			if n.Owner == session {
@@ -122,4 +121,5 @@ func (t *tree) dropOwned(session string) {
 	if len(owned) > 0 {
 		t.revision++
 	}
+	return owned
 }

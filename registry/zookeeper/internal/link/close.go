@@ -17,12 +17,7 @@ import (
 // It waits for the service no longer than ctx and the session timeout. nil says that the session has ended there. It
 // joins all goroutines and is idempotent.
 func (l *Link) Close(ctx context.Context) error {
-	l.closing.Do(func() {
-		ctx, cancel := lifetime.Farewell(ctx, l.timeout())
-		defer cancel()
-		l.closeErr = l.close(ctx)
-	})
-	return l.closeErr
+	return l.CloseOnce(ctx, l.timeout(), l.close)
 }
 
 func (l *Link) close(ctx context.Context) error {
@@ -93,11 +88,9 @@ func (l *Link) endAt(ctx context.Context, s *servers, server string) error {
 		return err
 	}
 	defer raw.Close()
-	limit := time.Now().Add(l.handshakeTime())
-	if d, ok := ctx.Deadline(); ok && d.Before(limit) {
-		limit = d
-	}
-	_ = raw.SetDeadline(limit)
+	ctx, cancel := context.WithTimeout(ctx, l.handshakeTime())
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now()) })()
 	l.mu.Lock()
 	hello := connectFrame(l.zxid.Load(), l.timeout(), l.id, l.password)
 	l.mu.Unlock()

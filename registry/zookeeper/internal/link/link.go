@@ -72,9 +72,6 @@ type Link struct {
 	atEnd func()        // closes it, once
 	left  chan struct{} // closed once the service has ended the session
 	leave func()        // closes it, once
-
-	closing  sync.Once
-	closeErr error
 }
 
 // Open asks for a session and waits for it. The error wraps ErrInvalid,

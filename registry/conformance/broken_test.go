@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,14 +54,18 @@ func tryAll(n int, try func(i int) verdict) []verdict {
 
 func TestBrokenAdaptersAreCaught(t *testing.T) {
 	t.Parallel()
-	verdicts := tryAll(len(breakages), func(i int) verdict {
+	try := func(i int) verdict {
 		b := breakages[i]
 		failed, text := executeFor(t, newFlawedHarness(b.flaw), caseNamed(t, b.caughtBy), brokenTime, 2*brokenTime)
 		return verdict{failed, text}
-	})
+	}
+	verdicts := tryAll(len(breakages), try)
 	for i, b := range breakages {
 		t.Run(b.rule, func(t *testing.T) {
 			c, v := caseNamed(t, b.caughtBy), verdicts[i]
+			for again := 0; again < 2 && !strings.Contains(v.text, b.saw); again++ {
+				v = try(i) // alone: on a busy machine something else may be seen first
+			}
 			require.True(t, v.failed, "%s let an adapter pass with which %s", b.caughtBy, b.rule)
 			require.Contains(t, v.text, "rule:     "+c.rule)
 			require.Contains(t, v.text, b.saw)

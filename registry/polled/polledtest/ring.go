@@ -109,16 +109,16 @@ func (l *line) arrives(ctx context.Context, next ring) bool {
 		}
 		s.mu.Lock()
 	}
+	swallowed := l.wire.swallowAnswers > 0
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case l.wire.swallowAnswers > 0:
+	case swallowed: // no hit: a bell tells everybody, and who waits for a lock is not woken by that
 		l.lossy = true
-		fallthrough
 	case late > 0:
 		l.wire.hits++
 	}
-	return l.wire.swallowAnswers == 0
+	return !swallowed
 }
 
 // hangUp breaks the lines of which says so. The caller holds mu.

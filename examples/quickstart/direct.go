@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -285,11 +286,12 @@ func (d *director) enter(a act) {
 	d.scr.say("— %s", a)
 }
 
-// kill ends one worker with SIGKILL while items of it run.
+// kill ends one worker with SIGKILL while as many items of it run as can at once: of fewer the last may have ended, and
+// be about to say so.
 func (d *director) kill() error {
 	var busy []string
 	for name := range d.workers {
-		if len(d.running[name]) > 0 {
+		if n := len(d.running[name]); n > 0 && n >= min(len(d.owners.of[name]), 2*runtime.GOMAXPROCS(0)) {
 			busy = append(busy, name)
 		}
 	}

@@ -90,12 +90,30 @@ func TestADigest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, noise+good, string(text))
 
-	const rule = "    rule:     what must be\n"
-	fakeGo(t, rule+rule+bad+end)
+	fakeGo(t, noise+"panic: x\n"+"FAIL\texample.com/bad\t0.1s\n"+end)
 	printed.Reset()
 	require.Equal(t, 3, run([]string{"-log", log, "-v", "--", "./..."}, &printed))
-	require.Contains(t, printed.String(), "FAIL\texample.com/bad\t0.1s\nFAIL\n"+rule+"racetest: the end of "+log+":\n")
-	require.Contains(t, printed.String(), "    y.go:1: no\n")
+	require.Contains(t, printed.String(), "FAIL\texample.com/bad\t0.1s\nFAIL\npanic: x\nracetest: the end of "+log+":\n=== RUN   TestX\n")
+}
+
+func TestADigestEndsWithWhatFailed(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "x.log")
+	const rule = "    rule:     what must be\n"
+	fakeGo(t, `=== RUN   TestX
+=== PAUSE TestX
+=== RUN   TestY
+=== PAUSE TestY
+=== CONT  TestX
+=== CONT  TestY
+`+rule+`=== NAME  TestX
+    x.go:1: what TestX says
+=== NAME  TestY
+`+rule+`--- PASS: TestX (0.00s)
+`+bad+good+end)
+	var printed strings.Builder
+	require.Equal(t, 3, run([]string{"-log", log, "-v", "--", "./..."}, &printed))
+	require.Contains(t, printed.String(), "--- FAIL: TestY (0.00s)\nFAIL\n")
+	require.True(t, strings.HasSuffix(printed.String(), "FAIL\n"+rule+"racetest: what failed, from "+log+":\n--- TestY:\n"+rule+rule), printed.String())
 }
 
 func TestMisuse(t *testing.T) {

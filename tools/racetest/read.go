@@ -80,16 +80,25 @@ type digest struct {
 	rest []byte
 	why  []string // lines that explain a failure, each once
 	tail []string
+
+	test   string              // whose lines are being read
+	said   map[string][]string // by tests that have not ended
+	failed []string            // what each test that failed and had said something, said last
 }
 
 const (
 	mostWhy  = 100
 	mostTail = 200
+	mostSaid = 40
+	mostRune = 400
+	most     = 400 // lines of all tests that failed
 )
 
 var (
 	matters  = regexp.MustCompile(`conformance: [0-9]+ cases|served by|^(ok|FAIL|panic:|racetest:)|--- FAIL`)
 	explains = regexp.MustCompile(`(rule|saw|contract): |Error: |^panic:`)
+	turns    = regexp.MustCompile(`^=== (?:RUN|NAME|CONT|PAUSE)\s+(\S+)`)
+	ends     = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 )
 
 func newDigest(file string, out io.Writer) (*digest, error) {
@@ -97,7 +106,7 @@ func newDigest(file string, out io.Writer) (*digest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &digest{file: f, out: out}, nil
+	return &digest{file: f, out: out, said: map[string][]string{}}, nil
 }
 
 func (d *digest) Write(p []byte) (int, error) {
@@ -106,10 +115,8 @@ func (d *digest) Write(p []byte) (int, error) {
 		if explains.MatchString(line) && len(d.why) < mostWhy && !slices.Contains(d.why, line) {
 			d.why = append(d.why, line)
 		}
-		if len(d.tail) == mostTail {
-			d.tail = d.tail[1:]
-		}
-		d.tail = append(d.tail, line)
+		d.tail = last(mostTail, d.tail, line)
+		d.hear(line)
 		if matters.MatchString(line) {
 			_, e := fmt.Fprintln(d.out, line)
 			err = errors.Join(err, e)
@@ -118,12 +125,46 @@ func (d *digest) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// hear keeps what tests say, which go test -v prints in turns, until they have passed.
+func (d *digest) hear(line string) {
+	if m := turns.FindStringSubmatch(line); m != nil {
+		d.test = m[1]
+	} else if m := ends.FindStringSubmatch(line); m != nil {
+		if said := d.said[m[2]]; m[1] == "FAIL" && len(said) > 0 {
+			d.failed = append(append(d.failed, "--- "+m[2]+":"), said...)
+		}
+		delete(d.said, m[2])
+	} else if closing.MatchString(line) {
+		d.test = ""
+		clear(d.said)
+	} else if d.test != "" && strings.TrimSpace(line) != "" {
+		d.said[d.test] = last(mostSaid, d.said[d.test], line)
+	}
+}
+
+// last appends a line to at most so many.
+func last(most int, lines []string, line string) []string {
+	if text := []rune(line); len(text) > mostRune {
+		line = string(text[:mostRune]) + "…"
+	}
+	return append(lines[max(0, len(lines)-most+1):], line)
+}
+
+// close ends with what explains a failure best: what is read of a long log is its end.
 func (d *digest) close(failed bool) {
 	if err := d.file.Close(); err != nil {
 		fmt.Fprintf(d.out, "racetest: %v\n", err)
 	}
-	if !failed {
-		return
+	switch {
+	case !failed:
+	case len(d.failed) == 0:
+		fmt.Fprintf(d.out, "%s\nracetest: the end of %s:\n%s\n", strings.Join(d.why, "\n"), d.file.Name(), strings.Join(d.tail, "\n"))
+	default:
+		left := ""
+		if len(d.failed) > most {
+			left = fmt.Sprintf("racetest: %d lines more are in %s\n", len(d.failed)-most, d.file.Name())
+		}
+		fmt.Fprintf(d.out, "%s\nracetest: what failed, from %s:\n%s\n%s", strings.Join(d.why, "\n"), d.file.Name(),
+			strings.Join(d.failed[:min(most, len(d.failed))], "\n"), left)
 	}
-	fmt.Fprintf(d.out, "%s\nracetest: the end of %s:\n%s\n", strings.Join(d.why, "\n"), d.file.Name(), strings.Join(d.tail, "\n"))
 }

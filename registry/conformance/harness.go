@@ -129,7 +129,7 @@ type DelayFaults interface {
 // DenyFaults is what Faults implement as well, or Lacking says why not.
 type DenyFaults interface {
 	// Deny makes the service refuse everybody, as one without permission, what concerns
-	// path or a node below it.
+	// path or a node below it. It may break the connections of all clients.
 	Deny(path string) (allow func(), err error)
 }
 

@@ -81,7 +81,7 @@ var lockCases = []testCase{
 		rule: "what somebody else makes at the path of a node that is gone stays, whoever waited, held or released there"},
 	{name: "ReleaseOnLostSession", rules: "R8 R110", run: releaseOnLost, place: "Lock.Release",
 		rule: "Release on a lost session fails with ErrSessionLost, and is nil where the node was known to be gone before"},
-	{name: "ReleaseDenied", rules: "R111 R94 R41", run: releaseDenied, needs: rights, place: "Lock.Release, Session.Lock",
+	{name: "ReleaseDenied", rules: "R111 R94 R41", run: releaseDenied, needs: alone | rights, place: "Lock.Release, Session.Lock",
 		rule: "a Release that is refused fails with ErrDenied and the next one tries again; a waiter that gave up is removed in the end"},
 	{name: "TryLockThoroughly", rules: "R42 R94", run: tryLockThoroughly, place: "Session.TryLock",
 		rule: "TryLock through an uncertain commit is one place or none, of many at once one wins at most, and nothing is left behind"},

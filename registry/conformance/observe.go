@@ -165,6 +165,18 @@ func (o *observation) count(kind string, injected, hit int) {
 	c.hit += hit
 }
 
+// disturbance is a kind of fault that was used and concerns all who use the service.
+func (o *observation) disturbance() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, kind := range []string{kindPause, kindRestart, kindLoseLeader, kindDeny} {
+		if o.used[kind] {
+			return kind
+		}
+	}
+	return ""
+}
+
 func (o *observation) planned() []plannedFate {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -195,6 +195,9 @@ func executeOn(tb testing.TB, h *observation, c testCase, limit, hung time.Durat
 			if t.Failed() {
 				return
 			}
+			if kind := h.disturbance(); kind != "" && c.needs&alone == 0 {
+				t.fatalf("%s disturbs other cases, and this one does not run alone", kind)
+			}
 			if void := h.void(ctx); void != "" {
 				t.void("%s", void)
 			}

@@ -97,7 +97,7 @@ var sessionCases = []testCase{
 		rule: "when Close has returned nil all ephemeral nodes of the session are gone, be they more than a thousand"},
 	{name: "NamesAreFreeAtOnce", rules: "R12", run: namesAreFree, place: "package doc, Guarantees: a session is one life",
 		rule: "names of a dead session are free for others, and nothing of the dead session disturbs them"},
-	{name: "ReachableServiceKeepsSession", rules: "R15", run: busyUser, place: "package doc, Guarantees: connection loss",
+	{name: "ReachableServiceKeepsSession", rules: "R15", run: busyUser, needs: alone, place: "package doc, Guarantees: connection loss",
 		rule: "while the service can be reached, no user of a session can make it be lost: idle watchers, waiting locks, many calls at once, many sessions"},
 	{name: "IDsAreUnique", rules: "R86", run: idsAreUnique, place: "Session.ID",
 		rule: "no two sessions have one ID, also one after the other"},

@@ -50,7 +50,7 @@
 //
 // Cases of a group share one service and run side by side, each on clients of
 // its own and below a path of its own; those that disturb the whole service run
-// alone. Most cases wait for the harness's session timeout once or twice: one to
+// alone. On a service that costs next to nothing two groups run at once ([LightHarness]). Most cases wait for the harness's session timeout once or twice: one to
 // two seconds are right.
 //
 // # Speed

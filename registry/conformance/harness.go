@@ -48,6 +48,12 @@ type LateHarness interface {
 	LateRegistry(ctx context.Context, t testing.TB) registry.Registry
 }
 
+// LightHarness is what a Harness implements as well when its service lives in this process and costs next to nothing:
+// two groups then run at the same time, each on a service of its own.
+type LightHarness interface {
+	Light() bool
+}
+
 // Direction is what a blackhole swallows, seen from the client.
 type Direction uint8
 

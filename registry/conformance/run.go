@@ -18,6 +18,10 @@ const (
 	hungTime = caseTime + 15*time.Second
 	// sideBySide is how many cases of a group run at once: most of them wait.
 	sideBySide = 12
+	// lightGroups is how many groups run at once on light services.
+	lightGroups = 2
+
+	selfTest = "Harness" // the first group
 )
 
 // needs says what a case asks of the service around it.
@@ -55,7 +59,7 @@ type group struct {
 // suite is the whole table. A new group is one line here.
 func suite() []group {
 	return []group{
-		{"Harness", harnessCases},
+		{selfTest, harnessCases},
 		{"Nodes", nodeCases},
 		{"Lists", listCases},
 		{"Commit", commitCases},
@@ -92,23 +96,34 @@ func Cases(members int) []string {
 }
 
 // Run proves an adapter: every case is a subtest Group/Name. newHarness is called
-// once for each group. Cases within a group run side by side unless they disturb
-// the service. Its last line of log tells how many ran.
+// once for each group, and from two goroutines when the harness is a [LightHarness].
+// Cases within a group run side by side unless they disturb the service. Its last
+// line of log tells how many ran.
 func Run(t *testing.T, newHarness func(testing.TB) Harness) {
 	t.Helper()
-	var listed, ran atomic.Int64
-	groups := 0
-	for _, g := range suite() {
+	var listed, ran, groups atomic.Int64
+	light := false
+	one := func(g group) {
 		t.Run(g.name, func(t *testing.T) {
-			groups++
+			groups.Add(1)
 			h := newHarness(t)
 			t.Cleanup(h.Close)
+			if l, is := h.(LightHarness); is && g.name == selfTest {
+				light = l.Light()
+			}
 			cases := offered(h, g.on(h.Members()))
 			listed.Add(int64(len(cases)))
 			ran.Add(runGroup(t, h, cases))
 		})
 	}
-	t.Logf("conformance: %d cases in %d groups, %d skipped", ran.Load(), groups, listed.Load()-ran.Load())
+	all := suite()
+	one(all[0])
+	if light {
+		atOnce(lightGroups, all[1:], one)
+	} else {
+		atOnce(1, all[1:], one)
+	}
+	t.Logf("conformance: %d cases in %d groups, %d skipped", ran.Load(), groups.Load(), listed.Load()-ran.Load())
 }
 
 // runGroup runs the cases that want to be alone, then the others side by side,
@@ -136,21 +151,26 @@ func runGroup(t *testing.T, h Harness, cases []testCase) int64 {
 			others = append(others, c)
 		}
 	}
-	queue := make(chan testCase)
+	atOnce(sideBySide, others, one)
+	return ran.Load()
+}
+
+// atOnce calls f with each of all, with so many at the same time.
+func atOnce[T any](most int, all []T, f func(T)) {
+	queue := make(chan T)
 	var workers sync.WaitGroup
-	for range sideBySide {
+	for range most {
 		workers.Go(func() {
-			for c := range queue {
-				one(c)
+			for one := range queue {
+				f(one)
 			}
 		})
 	}
-	for _, c := range others {
-		queue <- c
+	for _, one := range all {
+		queue <- one
 	}
 	close(queue)
 	workers.Wait()
-	return ran.Load()
 }
 
 // attempts bounds how often a case is tried in which a session was lost though nothing

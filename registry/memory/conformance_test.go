@@ -45,6 +45,9 @@ func newHarness() *harness {
 	return h
 }
 
+// Light implements conformance.LightHarness.
+func (h *harness) Light() bool { return true }
+
 func (h *harness) decide(sessionID string, _ []registry.Op) memory.Fate {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -99,7 +99,8 @@ func (c *curator) Place(name string) (int64, bool, error) {
 	case !added:
 		return 0, false, nil
 	case place < 0, place == math.MaxInt32:
-		return 0, true, fmt.Errorf("zookeeper: the directory has used up its sequence numbers (%s): delete the directory while nobody needs it", name)
+		return 0, true, fmt.Errorf(
+			"zookeeper: the directory has used up its sequence numbers (%s): delete the directory while nobody needs it", name)
 	case len(number) > len(digits):
 		return 0, false, nil
 	}

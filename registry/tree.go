@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	pathpkg "path"
+	"slices"
 )
 
 // EnsurePath makes the persistent node path and the parents it lacks, all with
@@ -14,8 +15,7 @@ func EnsurePath(ctx context.Context, s Store, path string) error {
 		return err
 	}
 	for {
-		ancestors := lineage(path)
-		nodes, err := s.Get(ctx, ancestors...)
+		nodes, err := s.Get(ctx, lineage(path)...)
 		if err != nil {
 			return err
 		}
@@ -28,7 +28,11 @@ func EnsurePath(ctx context.Context, s Store, path string) error {
 		if len(ops) == 0 {
 			return nil
 		}
-		_, err = s.Commit(ctx, ops[:min(len(ops), s.Limits().MaxOps)]...)
+		for some := range slices.Chunk(ops, s.Limits().MaxOps) {
+			if _, err = s.Commit(ctx, some...); err != nil {
+				break
+			}
+		}
 		if err != nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrNoParent) {
 			return err
 		}

@@ -78,7 +78,7 @@ func thousandGo(t *caseRun) {
 	for i := range count {
 		paths = append(paths, t.path(fmt.Sprintf("%04d", i)))
 	}
-	most := min(owner.Limits().MaxOps, 100)
+	most := min(owner.Limits().MaxOps, 20) // a service that looks at all nodes of a session with each of them stands still for less
 	for rest := paths; len(rest) > 0; rest = rest[min(most, len(rest)):] {
 		var ops []registry.Op
 		for _, p := range rest[:min(most, len(rest))] {

@@ -305,4 +305,17 @@ var storeBreakages = []breakage{
 			defer s.mu.Unlock()
 			return s.StoreCloser.Close(ctx)
 		}})},
+	{"R102", "a Close of a store waits for the one before it", "Stores/OutlivesOutage", "Close beside another one of a store took",
+		onStores(storeFlaw{close: func(s *flawedStore, ctx context.Context) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			err := s.StoreCloser.Close(ctx)
+			if s.reg.Hits() > 0 {
+				select {
+				case <-ctx.Done():
+				case <-time.After(flawedTimeout):
+				}
+			}
+			return err
+		}})},
 }

@@ -370,7 +370,10 @@ func (t *caseRun) storeOutlives(name, path string, cut func(registry.Session) (f
 	if _, err := st.Commit(t.ctx, registry.Create(path, nil)); err != nil {
 		t.fatalf("commit: %v", err)
 	}
-	seen, closing := t.watchStore(st), t.store(reg)
+	seen, closing, twice := t.watchStore(st), t.store(reg), t.store(reg)
+	if _, err := twice.Get(t.ctx, path); err != nil {
+		t.fatalf("Get: %v", err)
+	}
 	if err := seen.Add(path, registry.Self); err != nil {
 		t.fatalf("Add to the watcher of a store: %v", err)
 	}
@@ -384,9 +387,10 @@ func (t *caseRun) storeOutlives(name, path string, cut func(registry.Session) (f
 	get := func(ctx context.Context) error { return second(st.Get(ctx, path)) }
 	var watching sync.WaitGroup
 	watching.Go(func() { t.seesOn(st, seen, path) })
-	patient, cutShort := make(chan error, 1), make(chan error, 1)
+	patient, cutShort, cutByFirst := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	go func() { patient <- get(t.ctx) }()
 	go func() { cutShort <- second(closing.Get(t.ctx, path)) }()
+	go func() { cutByFirst <- second(twice.Get(t.ctx, path)) }()
 	t.lostSoon(marker)
 	lost := time.Now()
 	bounded := func(what string, call func(context.Context) error) error {
@@ -409,6 +413,11 @@ func (t *caseRun) storeOutlives(name, path string, cut func(registry.Session) (f
 	}
 	_ = bounded("Close", closing.Close)
 	t.isError(<-cutShort, registry.ErrClosed)
+	var first sync.WaitGroup
+	first.Go(func() { t.step("Close of a store, with time = %v", twice.Close(t.within(t.h.SessionTimeout()))) })
+	t.isError(<-cutByFirst, registry.ErrClosed)
+	_ = bounded("Close beside another one", twice.Close)
+	first.Wait()
 	t.elapse(t.expiry() - t.h.SessionTimeout()/2 - time.Since(lost)) // what has a session behind it loses it
 	heal()
 	if err := <-patient; err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/lifetime"
@@ -45,10 +44,8 @@ type store struct {
 	Config
 	registry.Store
 
-	life    context.Context // ends with Close
-	end     func()
-	closing sync.Once
-	err     error
+	life context.Context // ends with Close
+	end  func()
 
 	// turn is full while somebody uses session, who may wait for the service.
 	turn    chan struct{}
@@ -58,15 +55,14 @@ type store struct {
 func (s *store) Limits() registry.Limits { return s.Config.Limits }
 
 func (s *store) Close(ctx context.Context) error {
-	s.closing.Do(func() {
-		s.end()
-		s.turn <- struct{}{}
-		defer func() { <-s.turn }()
-		if s.session != nil {
-			s.err = s.session.Close(ctx)
-		}
-	})
-	return s.err
+	s.end()
+	s.turn <- struct{}{} // whoever has it lets go: life has ended
+	last := s.session
+	<-s.turn
+	if last == nil {
+		return nil
+	}
+	return last.Close(ctx)
 }
 
 func (s *store) closed() error {

@@ -83,8 +83,10 @@ func (c *checker) judgeEnded(j *job, call *Record) {
 	if c.lifeOver(call) <= call.At {
 		return // it was told late
 	}
-	if j.isStatic(call.At) {
-		return // no round waits for an instance that is away, which may be back at any moment
+	// No round waits for an instance that is away, which may be back at any moment. Whoever called may not have heard
+	// that this is over.
+	if j.isStatic(call.At) || j.isStatic(call.At-c.rules.Heard) {
+		return
 	}
 	for _, n := range j.runs {
 		if n.entered.Request != 0 || n.Due > nanos(call.Due) || n.returned <= call.At || c.lifeOver(n.entered) <= max(call.At, n.entered.At) {

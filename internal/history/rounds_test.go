@@ -34,6 +34,10 @@ func TestTheRulesOfRounds(t *testing.T) {
 	add := func(more ...Record) func([]Record) []Record {
 		return func(h []Record) []Record { return append(h, more...) }
 	}
+	early := func(h []Record) []Record { return append(without(h, called(3000)), call(2500, "w1", "i1", 3000, 1)) }
+	loose := func(n int) Record {
+		return at(n, Record{Kind: Configured, Who: "driver", Job: "a", Config: &Config{Cron: everySecond, Total: 2}})
+	}
 	died := at(3060, Record{Kind: Crashed, Who: "driver", Of: "w1"})
 	for name, c := range map[string]struct {
 		history []Record
@@ -50,9 +54,10 @@ func TestTheRulesOfRounds(t *testing.T) {
 		"while an item runs": {heard(func(h []Record) []Record {
 			return append(without(h, called(3000)), call(3015, "w1", "i1", 3000, 1))
 		}), true},
-		"before an item runs": {heard(func(h []Record) []Record {
-			return append(without(h, called(3000)), call(2500, "w1", "i1", 3000, 1))
-		}), true},
+		"before an item runs":                                     {heard(early), true},
+		"before an item runs that is bound to an instance":        {static(heard(early)), false},
+		"before an item runs that was bound until just before":    {append(static(heard(early)), loose(2400)), false},
+		"before an item runs, long after it was bound to anybody": {append(static(heard(early)), loose(2200)), true},
 		"late, since an item is folded late": {heard(func(h []Record) []Record {
 			h = without(without(h, called(3000)), called(4000))
 			h = without(h, called(5000))
@@ -70,7 +75,7 @@ func TestTheRulesOfRounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := strict
-			rules.Round, rules.Calm = 1500*time.Millisecond, time.Millisecond
+			rules.Round, rules.Calm, rules.Heard = 1500*time.Millisecond, time.Millisecond, 200*time.Millisecond
 			got := Check(c.history, rules)
 			require.Equal(t, c.broken, got.Broken[Rounds] > 0, "%v", got.Violations)
 		})

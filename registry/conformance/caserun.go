@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -234,18 +235,26 @@ func (t *caseRun) create(s registry.Session, path, value string) registry.Node {
 
 // createAll makes many empty nodes in commits that fit.
 func (t *caseRun) createAll(s registry.Session, paths []string) {
-	for len(paths) > 0 {
-		n := min(len(paths), s.Limits().MaxOps, 100)
-		ops := make([]registry.Op, n)
-		for i, p := range paths[:n] {
-			ops[i] = registry.Create(p, nil)
+	t.makeAll(s, 100, paths, func(p string) registry.Op { return registry.Create(p, nil) })
+}
+
+// ownAll makes ephemeral nodes, few in each commit: a service may look at all nodes of a session for each new one,
+// and answers nobody meanwhile.
+func (t *caseRun) ownAll(s registry.Session, paths []string) {
+	t.makeAll(s, 20, paths, func(p string) registry.Op { return registry.CreateEphemeral(p, nil) })
+}
+
+func (t *caseRun) makeAll(s registry.Session, most int, paths []string, op func(path string) registry.Op) {
+	for some := range slices.Chunk(paths, min(most, s.Limits().MaxOps)) {
+		ops := make([]registry.Op, len(some))
+		for i, p := range some {
+			ops[i] = op(p)
 		}
 		if _, err := s.Commit(t.ctx, ops...); err != nil {
 			t.fatalf("commit(%s) failed: %v", describe(ops), err)
 		}
-		paths = paths[n:]
 	}
-	t.step("created many nodes")
+	t.step("made %d nodes", len(paths))
 }
 
 // refused commits what must fail at index with want.

@@ -78,14 +78,7 @@ func thousandGo(t *caseRun) {
 	for i := range count {
 		paths = append(paths, t.path(fmt.Sprintf("%04d", i)))
 	}
-	most := min(owner.Limits().MaxOps, 20) // a service that looks at all nodes of a session with each of them stands still for less
-	for rest := paths; len(rest) > 0; rest = rest[min(most, len(rest)):] {
-		var ops []registry.Op
-		for _, p := range rest[:min(most, len(rest))] {
-			ops = append(ops, registry.CreateEphemeral(p, nil))
-		}
-		t.commit(owner, ops...)
-	}
+	t.ownAll(owner, paths)
 	t.mustClose(owner)
 	t.sync(t.s)
 	if left := t.children(t.s, t.dir); len(left) > 0 {

@@ -49,9 +49,10 @@
 // # Time and parallel runs
 //
 // Cases of a group share one service and run side by side, each on clients of
-// its own and below a path of its own; those that disturb the whole service run
-// alone. On a service that costs next to nothing two groups run at once ([LightHarness]). Most cases wait for the harness's session timeout once or twice: one to
-// two seconds are right.
+// its own and below a path of its own; those that disturb or load the whole
+// service run alone. On a service in the process that costs next to nothing two
+// groups run at the same time ([LightHarness]). Most cases wait for the harness's
+// session timeout once or twice: one to two seconds are right.
 //
 // # Speed
 //

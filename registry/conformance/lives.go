@@ -24,13 +24,7 @@ func ephemeralsGoTogether(t *caseRun) {
 			}
 			paths[i] = fmt.Sprint(dir, "/", i)
 		}
-		for some := range slices.Chunk(paths, 20) {
-			ops := make([]registry.Op, len(some))
-			for i, path := range some {
-				ops[i] = registry.CreateEphemeral(path, nil)
-			}
-			t.commit(owner, ops...)
-		}
+		t.ownAll(owner, paths)
 		t.sync(t.s)
 		for _, n := range t.getAll(t.s, paths...) {
 			if !n.Ephemeral {

@@ -21,7 +21,8 @@ const (
 	// lightGroups is how many groups run at once on light services.
 	lightGroups = 2
 
-	selfTest = "Harness" // the first group
+	// selfTest is the first group.
+	selfTest = "Harness"
 )
 
 // needs says what a case asks of the service around it.
@@ -102,14 +103,14 @@ func Cases(members int) []string {
 func Run(t *testing.T, newHarness func(testing.TB) Harness) {
 	t.Helper()
 	var listed, ran, groups atomic.Int64
-	light := false
+	together := 1 // groups
 	one := func(g group) {
 		t.Run(g.name, func(t *testing.T) {
 			groups.Add(1)
 			h := newHarness(t)
 			t.Cleanup(h.Close)
-			if l, is := h.(LightHarness); is && g.name == selfTest {
-				light = l.Light()
+			if l, is := h.(LightHarness); is && g.name == selfTest && l.Light() {
+				together = lightGroups
 			}
 			cases := offered(h, g.on(h.Members()))
 			listed.Add(int64(len(cases)))
@@ -118,11 +119,7 @@ func Run(t *testing.T, newHarness func(testing.TB) Harness) {
 	}
 	all := suite()
 	one(all[0])
-	if light {
-		atOnce(lightGroups, all[1:], one)
-	} else {
-		atOnce(1, all[1:], one)
-	}
+	atOnce(together, all[1:], one)
 	t.Logf("conformance: %d cases in %d groups, %d skipped", ran.Load(), groups.Load(), listed.Load()-ran.Load())
 }
 
@@ -155,7 +152,7 @@ func runGroup(t *testing.T, h Harness, cases []testCase) int64 {
 	return ran.Load()
 }
 
-// atOnce calls f with each of all, with so many at the same time.
+// atOnce calls f with each of all, with as many as most at the same time.
 func atOnce[T any](most int, all []T, f func(T)) {
 	queue := make(chan T)
 	var workers sync.WaitGroup

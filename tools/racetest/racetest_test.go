@@ -116,6 +116,15 @@ func TestADigestEndsWithWhatFailed(t *testing.T) {
 	require.True(t, strings.HasSuffix(printed.String(), "FAIL\n"+rule+"racetest: what failed, from "+log+":\n--- TestY:\n"+rule+rule), printed.String())
 }
 
+func TestADigestShowsWhereAPanicWas(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "x.log")
+	fakeGo(t, "=== RUN   TestX\nx.go:1: why\n--- FAIL: TestX (0.00s)\npanic: x\nmain.go:7\nFAIL\texample.com/bad\t0.1s\n"+end)
+	var printed strings.Builder
+	require.Equal(t, 3, run([]string{"-log", log, "-v", "--", "./..."}, &printed))
+	require.Contains(t, printed.String(), "panic: x\nmain.go:7\n")
+	require.True(t, strings.HasSuffix(printed.String(), ":\n--- TestX:\nx.go:1: why\n"), printed.String())
+}
+
 func TestMisuse(t *testing.T) {
 	for _, args := range [][]string{nil, {"./..."}, {"-v", "--"}} {
 		require.Equal(t, misuse, run(args, &strings.Builder{}))

@@ -90,8 +90,9 @@ const (
 	mostWhy  = 100
 	mostTail = 200
 	mostSaid = 40
-	mostRune = 400
-	most     = 400 // lines of all tests that failed
+
+	mostFailed = 400 // lines of all tests that failed
+	mostRunes  = 400 // of a line
 )
 
 var (
@@ -127,25 +128,27 @@ func (d *digest) Write(p []byte) (int, error) {
 
 // hear keeps what tests say, which go test -v prints in turns, until they have passed.
 func (d *digest) hear(line string) {
-	if m := turns.FindStringSubmatch(line); m != nil {
-		d.test = m[1]
-	} else if m := ends.FindStringSubmatch(line); m != nil {
-		if said := d.said[m[2]]; m[1] == "FAIL" && len(said) > 0 {
-			d.failed = append(append(d.failed, "--- "+m[2]+":"), said...)
+	turn, end := turns.FindStringSubmatch(line), ends.FindStringSubmatch(line)
+	switch {
+	case turn != nil:
+		d.test = turn[1]
+	case end != nil:
+		if said := d.said[end[2]]; end[1] == "FAIL" && len(said) > 0 {
+			d.failed = append(append(d.failed, "--- "+end[2]+":"), said...)
 		}
-		delete(d.said, m[2])
-	} else if closing.MatchString(line) {
+		delete(d.said, end[2])
+	case closing.MatchString(line):
 		d.test = ""
 		clear(d.said)
-	} else if d.test != "" && strings.TrimSpace(line) != "" {
+	case d.test != "" && strings.TrimSpace(line) != "":
 		d.said[d.test] = last(mostSaid, d.said[d.test], line)
 	}
 }
 
-// last appends a line to at most so many.
+// last appends a line and keeps the latest of them, as many as most.
 func last(most int, lines []string, line string) []string {
-	if text := []rune(line); len(text) > mostRune {
-		line = string(text[:mostRune]) + "…"
+	if text := []rune(line); len(text) > mostRunes {
+		line = string(text[:mostRunes]) + "…"
 	}
 	return append(lines[max(0, len(lines)-most+1):], line)
 }
@@ -155,16 +158,19 @@ func (d *digest) close(failed bool) {
 	if err := d.file.Close(); err != nil {
 		fmt.Fprintf(d.out, "racetest: %v\n", err)
 	}
-	switch {
-	case !failed:
-	case len(d.failed) == 0:
-		fmt.Fprintf(d.out, "%s\nracetest: the end of %s:\n%s\n", strings.Join(d.why, "\n"), d.file.Name(), strings.Join(d.tail, "\n"))
-	default:
-		left := ""
-		if len(d.failed) > most {
-			left = fmt.Sprintf("racetest: %d lines more are in %s\n", len(d.failed)-most, d.file.Name())
-		}
-		fmt.Fprintf(d.out, "%s\nracetest: what failed, from %s:\n%s\n%s", strings.Join(d.why, "\n"), d.file.Name(),
-			strings.Join(d.failed[:min(most, len(d.failed))], "\n"), left)
+	if !failed {
+		return
+	}
+	fmt.Fprintln(d.out, strings.Join(d.why, "\n"))
+	panicked := func(line string) bool { return strings.HasPrefix(line, "panic:") }
+	if len(d.failed) == 0 || slices.ContainsFunc(d.why, panicked) {
+		fmt.Fprintf(d.out, "racetest: the end of %s:\n%s\n", d.file.Name(), strings.Join(d.tail, "\n"))
+	}
+	if len(d.failed) > 0 {
+		fmt.Fprintf(d.out, "racetest: what failed, from %s:\n%s\n", d.file.Name(),
+			strings.Join(d.failed[:min(mostFailed, len(d.failed))], "\n"))
+	}
+	if more := len(d.failed) - mostFailed; more > 0 {
+		fmt.Fprintf(d.out, "racetest: %d lines more are in %s\n", more, d.file.Name())
 	}
 }

@@ -83,8 +83,8 @@ func (c *checker) judgeEnded(j *job, call *Record) {
 	if c.lifeOver(call) <= call.At {
 		return // it was told late
 	}
-	// No round waits for an instance that is away, which may be back at any moment. Whoever called may not have heard
-	// that this is over.
+	// Under static sharding no round waits for an instance that is away, which may be back at any moment. A leader goes
+	// by that until it hears that static sharding has ended.
 	if j.isStatic(call.At) || j.isStatic(call.At-c.rules.Heard) {
 		return
 	}

@@ -165,7 +165,7 @@ func (o *observation) count(kind string, injected, hit int) {
 	c.hit += hit
 }
 
-// disturbance is a kind of fault that was used and concerns all who use the service.
+// disturbance is a kind of fault that was used and that everybody feels who uses the service; "" where none was.
 func (o *observation) disturbance() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -56,7 +56,7 @@ func (s *store) Limits() registry.Limits { return s.Config.Limits }
 
 func (s *store) Close(ctx context.Context) error {
 	s.end()
-	s.turn <- struct{}{} // whoever has it lets go: life has ended
+	s.turn <- struct{}{} // nobody keeps it long: life has ended
 	last := s.session
 	<-s.turn
 	if last == nil {

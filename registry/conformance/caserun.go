@@ -103,7 +103,7 @@ func (t *caseRun) registry() registry.Registry {
 // open returns a new session on a client of its own.
 func (t *caseRun) open() registry.Session { return t.openOn(t.registry()) }
 
-// openLate returns a session whose commit can be AppliedLate.
+// openLate returns a session that lives without its service for LateBy.
 func (t *caseRun) openLate() registry.Session {
 	reg := t.h.LateRegistry(t.ctx, t.recorder)
 	t.Cleanup(func() { _ = reg.Close() })

@@ -43,8 +43,8 @@ type Harness interface {
 type LateHarness interface {
 	// LateRegistry is Harness.Registry, but its sessions have a timeout of their own
 	// that outlives LateBy. The cases of AppliedLate use it for the sessions that meet
-	// this fate, and one for sessions that are to outlive a restart; they assume nothing
-	// about their timeout but that it is at most 10 s.
+	// this fate, and others for sessions that are to outlive a restart or an outage; they
+	// assume nothing about their timeout but that it is at most 10 s.
 	LateRegistry(ctx context.Context, t testing.TB) registry.Registry
 }
 

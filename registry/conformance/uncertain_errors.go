@@ -150,7 +150,7 @@ func cutOffRead(t *caseRun) {
 }
 
 func readsRetried(t *caseRun) {
-	s := t.open()
+	s := t.openLate()
 	t.create(s, t.path("a"), "x")
 	stop := make(chan struct{})
 	var wg sync.WaitGroup

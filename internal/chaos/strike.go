@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,14 +78,14 @@ func (p *part) strikeAll() {
 func (p *part) strike(b blow, d drawn) {
 	for n := range attempts {
 		d.pick += n
-		if p.strikeOnce(b, d) > 0 || p.ctx.Err() != nil {
+		if p.strikeOnce(b, d, n) > 0 || p.ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-func (p *part) strikeOnce(b blow, d drawn) (hits int) {
-	s, partner := p.victim(b, d)
+func (p *part) strikeOnce(b blow, d drawn, attempt int) (hits int) {
+	s, partner := p.victim(b, d, attempt)
 	defer p.fleet.release(s, true)
 	if partner != nil {
 		defer p.fleet.release(partner, false)
@@ -107,7 +109,7 @@ func (p *part) strikeOnce(b blow, d drawn) (hits int) {
 }
 
 // victim takes the worker that is to be struck, and another one that is needed for it.
-func (p *part) victim(b blow, d drawn) (s, partner *slot) {
+func (p *part) victim(b blow, d drawn, attempt int) (s, partner *slot) {
 	switch b.point {
 	case failpoint.BeforeLead, failpoint.AfterLead, failpoint.AfterAccept:
 		return p.fleet.take(p.leading(jobs[0].name, d.pick), true), nil
@@ -115,7 +117,7 @@ func (p *part) victim(b blow, d drawn) (s, partner *slot) {
 		return p.fleet.take(p.leading(listened().name, d.pick), true), nil
 	case failpoint.BeforeElect, failpoint.AfterElect:
 		partner = p.fleet.take(p.leading(jobs[0].name, d.pick), false)
-		return p.fleet.take(d.pick, true), partner
+		return p.fleet.take(p.next(jobs[0].name, d.pick, attempt%2), true), partner
 	}
 	return p.fleet.take(d.pick, true), nil
 }
@@ -126,12 +128,31 @@ func (p *part) leading(job string, otherwise int) int {
 	if err != nil {
 		return otherwise
 	}
-	for i, s := range p.fleet.slots {
-		if s.named(snapshot.Leader) {
-			return i
-		}
+	return p.slotOf(snapshot.Leader, otherwise)
+}
+
+// next is the worker that is elected once the leader of a job has gone, or, with after 1, the one who is next.
+func (p *part) next(job string, otherwise, after int) int {
+	snapshot, _, err := p.client.snapshot(p.ctx, job)
+	if err != nil {
+		return otherwise
 	}
-	return otherwise
+	order := jobLayout(job).ElectionOrder
+	ids := slices.DeleteFunc(snapshot.Lives, func(id string) bool { return id == snapshot.Leader })
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
+	if len(ids) <= after {
+		return otherwise
+	}
+	return p.slotOf(ids[after], otherwise)
+}
+
+// slotOf is the worker that an instance is of.
+func (p *part) slotOf(id string, otherwise int) int {
+	i := slices.IndexFunc(p.fleet.slots, func(s *slot) bool { return s.named(id) })
+	if i < 0 {
+		return otherwise
+	}
+	return i
 }
 
 // lead brings about what leads to a point. restore undoes it, after the blow.

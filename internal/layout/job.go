@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 
@@ -132,6 +133,15 @@ func (j Job) LeaderElection() string { return j.Root() + "/leader/election" }
 
 // Leader is ephemeral and holds the leader's instance id.
 func (j Job) Leader() string { return j.Root() + "/leader/election/instance" }
+
+// ElectionOrder is where an instance stands in the order in which those that may lead are elected, the lowest first. Each
+// job has its own, so that nobody leads all.
+func (j Job) ElectionOrder(id string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(j.Name()))
+	_, _ = h.Write([]byte(id))
+	return h.Sum64()
+}
 
 // ElectionLatch is the latch under which Leader is created.
 func (j Job) ElectionLatch() string { return j.Root() + "/leader/election/latch" }

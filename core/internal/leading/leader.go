@@ -207,7 +207,7 @@ const unhurried = time.Second
 
 // LookLater is Look for what nobody waits for.
 func (l *Leader) LookLater() {
-	spread := time.Duration(l.place(l.cfg.ID) % uint64(2*unhurried))
+	spread := time.Duration(l.cfg.Job.ElectionOrder(l.cfg.ID) % uint64(2*unhurried))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.look = true; l.later || !l.led {

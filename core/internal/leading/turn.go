@@ -1,9 +1,6 @@
 package leading
 
-import (
-	"hash/fnv"
-	"time"
-)
+import "time"
 
 const (
 	// turn is how long an instance has to be elected before the next one tries, and turns are how many wait
@@ -31,25 +28,17 @@ func (l *Leader) standsBack() bool {
 	return left > 0
 }
 
-// ahead is how many instances may be elected before this one. Each job has its own order, so that nobody leads all.
+// ahead is how many instances may be elected before this one.
 func (l *Leader) ahead() (n int) {
 	f := l.cfg.Host.Facts()
 	l.mu.Lock()
 	former := l.former
 	l.mu.Unlock()
-	own := l.place(l.cfg.ID)
+	own := l.cfg.Job.ElectionOrder(l.cfg.ID)
 	for _, id := range f.Lives {
-		if id != former && id != l.cfg.ID && l.place(id) < own && f.Eligible(id) {
+		if id != former && id != l.cfg.ID && l.cfg.Job.ElectionOrder(id) < own && f.Eligible(id) {
 			n++
 		}
 	}
 	return min(n, turns)
-}
-
-// place is where an instance stands in the order of those that may be elected.
-func (l *Leader) place(id string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(l.cfg.Job.Name()))
-	_, _ = h.Write([]byte(id))
-	return h.Sum64()
 }

@@ -64,5 +64,6 @@
 // A harness that cannot inject a fault returns [ErrUnsupported], and the case
 // fails. Faults that not every service can have are interfaces of their own ([DelayFaults],
 // [DenyFaults] and others); a harness without one says why ([Lacking]). A session that is lost
-// though nothing was done to it stands in the failure, and the case is tried again, twice.
+// though nothing was done to it, or after a fault that left it a fifth of its timeout, stands
+// in the failure, and the case is tried again, twice.
 package conformance

@@ -23,7 +23,6 @@ type observation struct {
 
 	mu       sync.Mutex
 	sessions []*observed
-	harmed   bool // the whole service was
 	counts   map[string]*count
 	fates    []plannedFate
 	used     map[string]bool // the proofs that are asked for: kinds, with their directions
@@ -51,8 +50,9 @@ func observe(h Harness) *observation {
 type observed struct {
 	registry.Session
 
-	mu    sync.Mutex
-	ended bool // the case has closed it, or a fault may have ended it
+	mu     sync.Mutex
+	ended  bool // the case has closed it, or a fault may have ended it
+	faults int  // that keep it from the service now
 }
 
 func (s *observed) Close(ctx context.Context) error {
@@ -69,11 +69,28 @@ func (s *observed) harm() {
 	s.ended = s.ended || !lost
 }
 
-// lostByItself says whether the session was lost and nothing had been done to it.
+// suffer begins a fault that keeps the session from the service. One that is healed while the session has at least spare
+// to live is no reason to lose it.
+func (s *observed) suffer(spare time.Duration) (heal func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Err() != nil {
+		return func() {}
+	}
+	s.faults++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.faults--
+		s.ended = s.ended || s.Err() != nil || time.Until(s.Deadline()) < spare
+	})
+}
+
+// lostByItself says whether the session was lost and nothing that was done to it explains that.
 func (s *observed) lostByItself() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.ended && s.Err() != nil
+	return !s.ended && s.faults == 0 && s.Err() != nil
 }
 
 func inner(s registry.Session) registry.Session {
@@ -136,13 +153,10 @@ func (o *observation) RegistryIn(ctx context.Context, t testing.TB, namespace st
 	return &observedRegistry{Registry: h.RegistryIn(ctx, t, namespace), o: o}
 }
 
-// lostByThemselves are the sessions that were lost though nothing was done to them.
+// lostByThemselves are the sessions that were lost though nothing that explains it was done to them.
 func (o *observation) lostByThemselves() (lost []registry.Session) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.harmed {
-		return nil
-	}
 	for _, s := range o.sessions {
 		if s.lostByItself() {
 			lost = append(lost, s)
@@ -223,16 +237,19 @@ type observedFaults struct {
 // on injects a fault of one session, and counts it as hit if Hits rises until heal.
 func (f *observedFaults) on(kind string, s registry.Session, inject func(registry.Session) (func(), error)) (func(), error) {
 	before := f.Hits(s)
-	if kind != kindDelay { // what is slow is not lost
-		f.harm(s)
+	over := func() {}
+	if o, is := s.(*observed); is && kind != kindDelay { // what is slow is not lost
+		over = o.suffer(f.o.spare())
 	}
 	heal, err := inject(inner(s))
 	if err != nil || heal == nil {
+		over()
 		return func() {}, err
 	}
 	f.o.count(kind, 1, 0)
 	return sync.OnceFunc(func() {
 		heal()
+		over()
 		if f.Hits(s) > before {
 			f.o.count(kind, 0, 1)
 		}
@@ -245,10 +262,22 @@ func (f *observedFaults) harm(s registry.Session) {
 	}
 }
 
-func (f *observedFaults) harmAll() {
-	f.o.mu.Lock()
-	defer f.o.mu.Unlock()
-	f.o.harmed = true
+// spare is what a session needs to find the service again.
+func (o *observation) spare() time.Duration { return o.SessionTimeout() / 5 }
+
+// suffer begins a fault of the whole service.
+func (o *observation) suffer() (heal func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	heals := make([]func(), len(o.sessions))
+	for i, s := range o.sessions {
+		heals[i] = s.suffer(o.spare())
+	}
+	return func() {
+		for _, heal := range heals {
+			heal()
+		}
+	}
 }
 
 func (f *observedFaults) Hits(s registry.Session) int { return f.Faults.Hits(inner(s)) }
@@ -297,17 +326,22 @@ func (f *observedFaults) NextCommit(s registry.Session, fate Fate) (func() bool,
 }
 
 func (f *observedFaults) PauseServer() (func(), error) {
-	f.harmAll()
+	heal := f.o.suffer()
 	resume, err := f.Faults.PauseServer()
-	if err == nil {
-		f.o.count(kindPause, 1, 1) // the case proves it: caseRun.pause
+	if err != nil {
+		heal()
+		return resume, err
 	}
-	return resume, err
+	f.o.count(kindPause, 1, 1) // the case proves it: caseRun.pause
+	return func() {
+		resume()
+		heal()
+	}, nil
 }
 
 // RestartServer is proved each time: it breaks a commit that waits for its answer.
 func (f *observedFaults) RestartServer() error {
-	f.harmAll()
+	defer f.o.suffer()()
 	f.o.count(kindRestart, 1, 0)
 	var took time.Duration
 	broke, err := f.waiting(func() error {
@@ -351,7 +385,7 @@ func (f *observedFaults) waiting(fault func() error) (broke bool, err error) {
 }
 
 func (f *observedFaults) LoseLeader() error {
-	f.harmAll()
+	defer f.o.suffer()()
 	leaders, can := f.o.Harness.(LeaderHarness)
 	if !can {
 		err := f.Faults.LoseLeader()

@@ -170,7 +170,7 @@ func atOnce[T any](most int, all []T, f func(T)) {
 	workers.Wait()
 }
 
-// attempts bounds how often a case is tried in which a session was lost though nothing
+// attempts bounds how often a case is tried in which a session was lost though nothing that explains it
 // was done to it: the machine stood still, or the adapter loses sessions.
 const attempts = 3
 
@@ -184,7 +184,7 @@ func execute(tb testing.TB, h Harness, c testCase) (failed bool, text string) {
 		if !failed || len(lost) == 0 {
 			return failed, strings.Join(append(notes, text), "\n")
 		}
-		why := fmt.Sprintf("session %s was lost without a fault: %v", lost[0].ID(), lost[0].Err())
+		why := fmt.Sprintf("session %s was lost without a fault that explains it: %v", lost[0].ID(), lost[0].Err())
 		if n == attempts {
 			return failed, fmt.Sprintf("%s\nnote:     %s\n          So it was in each of %d attempts: the machine is too slow for sessions of %v, or the adapter loses sessions.",
 				text, why, n, h.SessionTimeout())

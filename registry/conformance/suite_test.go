@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -81,16 +82,44 @@ func TestCaseThatWaitsForEver(t *testing.T) {
 	require.Contains(t, text, "waited for: the moon; at the end of the case: stars")
 }
 
-// A session that is lost though nothing was done to it makes the case be tried again, also
+// A session that is lost though nothing that explains it was done to it makes the case be tried again, also
 // though the case closes it at its end; what a fault ended does not.
 func TestCaseIsTriedAgain(t *testing.T) {
+	unseen := func(t *caseRun, s registry.Session) error { return t.h.Harness.Faults().Expire(inner(s)) }
 	for name, test := range map[string]struct {
 		expire   func(*caseRun, registry.Session) error
 		attempts int
 	}{
-		"lost by itself": {func(t *caseRun, s registry.Session) error {
-			return t.h.Harness.Faults().Expire(inner(s))
+		"lost by itself": {unseen, attempts},
+		"lost after a fault that was healed early": {func(t *caseRun, s registry.Session) error {
+			heal, err := t.h.Faults().Refuse(s)
+			heal()
+			return errors.Join(err, unseen(t, s))
 		}, attempts},
+		"lost after a pause that ended early": {func(t *caseRun, s registry.Session) error {
+			resume, err := t.h.Faults().PauseServer()
+			resume()
+			return errors.Join(err, unseen(t, s))
+		}, attempts},
+		"lost before a fault": {func(t *caseRun, s registry.Session) error {
+			err := unseen(t, s)
+			<-s.Done()
+			heal, refused := t.h.Faults().Refuse(s)
+			heal()
+			return errors.Join(err, refused)
+		}, attempts},
+		"lost after a fault that lasted": {func(t *caseRun, s registry.Session) error {
+			heal, err := t.h.Faults().Refuse(s)
+			t.elapse(time.Until(s.Deadline()) - t.h.SessionTimeout()/8)
+			heal()
+			return errors.Join(err, unseen(t, s))
+		}, 1},
+		"lost during a fault": {func(t *caseRun, s registry.Session) error {
+			heal, err := t.h.Faults().Blackhole(s, Both)
+			<-s.Done()
+			heal()
+			return err
+		}, 1},
 		"lost by a fault": {func(t *caseRun, s registry.Session) error { return t.h.Faults().Expire(s) }, 1},
 	} {
 		tried := 0

@@ -66,6 +66,5 @@ func newHarness(bed *testbed.ZooKeeper) conformance.Harness {
 		cfg.Timeout *= 2
 		cfg.Grace += cfg.Timeout
 	}
-	cfg.Late = max(2*conformance.LateBy, cfg.Timeout) // these clients are kept away for LateBy
 	return harness.New(cfg)
 }

@@ -16,7 +16,6 @@
 package harness
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -77,9 +76,8 @@ type Config struct {
 	Deny func(path string) (allow func(), err error)
 	// Lacks are the faults that this harness has not, with the reasons.
 	Lacks map[string]string
-	// Timeout of sessions, Grace of the service, and Late: the timeout of sessions
-	// whose commits are applied late; Timeout when zero.
-	Timeout, Grace, Late time.Duration
+	// Timeout of sessions, and Grace of the service.
+	Timeout, Grace time.Duration
 }
 
 // A Harness implements conformance.Harness, LateHarness, Faults and MemberFaults.
@@ -115,10 +113,11 @@ func (h *Harness) RegistryIn(ctx context.Context, tb testing.TB, namespace strin
 	return h.connect(ctx, tb, namespace, h.cfg.Timeout)
 }
 
-// LateRegistry implements conformance.LateHarness.
+// LateRegistry implements conformance.LateHarness: an outage that is short against LateBy ends none of its sessions,
+// however busy the machine is.
 func (h *Harness) LateRegistry(ctx context.Context, tb testing.TB) registry.Registry {
 	tb.Helper()
-	return h.connect(ctx, tb, namespace, cmp.Or(h.cfg.Late, h.cfg.Timeout))
+	return h.connect(ctx, tb, namespace, max(2*conformance.LateBy, h.cfg.Timeout))
 }
 
 // namespace of the registries, unless a case wants another.

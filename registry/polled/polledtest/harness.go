@@ -57,8 +57,20 @@ func (h *harness) Registry(ctx context.Context, tb testing.TB) registry.Registry
 }
 
 func (h *harness) RegistryIn(_ context.Context, tb testing.TB, namespace string) registry.Registry {
+	tb.Helper()
+	return h.connect(tb, namespace, h.cfg.SessionTimeout)
+}
+
+// LateRegistry implements conformance.LateHarness: a short outage ends none of its sessions, however busy the machine is.
+func (h *harness) LateRegistry(_ context.Context, tb testing.TB) registry.Registry {
+	tb.Helper()
+	return h.connect(tb, h.cfg.Namespace, max(2*conformance.LateBy, h.cfg.SessionTimeout))
+}
+
+func (h *harness) connect(tb testing.TB, namespace string, timeout time.Duration) registry.Registry {
+	tb.Helper()
 	cfg := h.cfg
-	cfg.Namespace = namespace
+	cfg.Namespace, cfg.SessionTimeout = namespace, timeout
 	reg, err := polled.New(h.attach(), cfg)
 	if err != nil {
 		tb.Fatalf("polledtest: %v", err)

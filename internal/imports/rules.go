@@ -11,7 +11,7 @@ const (
 var Rules = []Rule{
 	{Packages: "registry"},
 	{Packages: "strategy"},
-	{Packages: "registry/conformance", May: []string{"registry", "registry/memory", "github.com/anishathalye/porcupine", "pgregory.net/rapid"}},
+	{Packages: "registry/conformance", May: []string{"registry", "registry/memory", "internal/stall", "github.com/anishathalye/porcupine", "pgregory.net/rapid"}},
 	{Packages: "registry/latch", May: []string{"registry", "github.com/google/uuid"}},
 	{Packages: "registry/polled", May: adapter()},
 	{Packages: "registry/polled/polledtest", May: []string{"registry", "registry/polled", "registry/conformance"}},
@@ -75,6 +75,7 @@ var Rules = []Rule{
 
 	{Packages: "internal/imports"},
 	{Packages: "internal/ports"},
+	{Packages: "internal/stall"},
 	{Packages: "internal/history"},
 	{Packages: "internal/history/nodes", May: room("internal/history"), Never: services()},
 	{Packages: "internal/chaos", Anything: true, Never: []string{"cmd/...", "examples/..."}},

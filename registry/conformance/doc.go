@@ -65,5 +65,6 @@
 // fails. Faults that not every service can have are interfaces of their own ([DelayFaults],
 // [DenyFaults] and others); a harness without one says why ([Lacking]). A session that is lost
 // though nothing was done to it, or after a fault that left it a fifth of its timeout, stands
-// in the failure, and the case is tried again, twice.
+// in the failure, and the case is tried again, twice; while the machine is seen to stand
+// still, as often as five times.
 package conformance

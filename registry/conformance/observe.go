@@ -165,6 +165,17 @@ func (o *observation) lostByThemselves() (lost []registry.Session) {
 	return lost
 }
 
+// excuse says why a failure may be the machine's doing, and how often its case is tried at most; "" where nothing speaks for it.
+func (o *observation) excuse(stood time.Duration) (why string, most int) {
+	if tooLong(o, stood) {
+		return fmt.Sprintf("the machine stood still for %v", stood.Round(time.Millisecond)), stalledAttempts
+	}
+	if lost := o.lostByThemselves(); len(lost) > 0 {
+		return fmt.Sprintf("session %s was lost without a fault that explains it: %v", lost[0].ID(), lost[0].Err()), attempts
+	}
+	return "", 1
+}
+
 func (o *observation) count(kind string, injected, hit int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elasticron/elasticron/internal/stall"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -64,15 +65,25 @@ func (p *proofs) begin(h Harness, kind string) *proof {
 	p.kind[kind] = one
 	go func() {
 		defer close(one.done)
-		probe, err := newProbe(h)
-		if err != nil {
-			one.problem = err.Error()
-			return
+		for range stalledAttempts {
+			stood, end := stall.Watch()
+			one.problem = prove(h, try)
+			end()
+			if one.problem == "" || !tooLong(h, stood()) {
+				return
+			}
 		}
-		defer probe.close()
-		one.problem = try(probe)
 	}()
 	return one
+}
+
+func prove(h Harness, try func(*probe) string) (problem string) {
+	probe, err := newProbe(h)
+	if err != nil {
+		return err.Error()
+	}
+	defer probe.close()
+	return try(probe)
 }
 
 // of waits for the proof of a kind and returns what is wrong with it.

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/elasticron/elasticron/internal/stall"
 )
 
 const (
@@ -170,23 +172,30 @@ func atOnce[T any](most int, all []T, f func(T)) {
 	workers.Wait()
 }
 
-// attempts bounds how often a case is tried in which a session was lost though nothing that explains it
-// was done to it: the machine stood still, or the adapter loses sessions.
+// attempts bounds how often a case is tried in which a session was lost though nothing that explains it was done to it:
+// the machine stood still, or the adapter loses sessions. And it bounds what a busy machine alone may spoil.
 const attempts = 3
+
+// stalledAttempts bounds how often something is tried that fails while the machine is seen to stand still.
+const stalledAttempts = 6
+
+// tooLong is what a machine may stand still for: an eighth of a session timeout is what many a case allows.
+func tooLong(h Harness, stood time.Duration) bool { return stood > max(h.SessionTimeout()/8, 100*time.Millisecond) }
 
 // execute runs one case within its own time and returns what came of it.
 func execute(tb testing.TB, h Harness, c testCase) (failed bool, text string) {
 	var notes []string
 	for n := 1; ; n++ {
 		o := observe(h)
+		stood, end := stall.Watch()
 		failed, text := executeOn(tb, o, c, caseTime, hungTime)
-		lost := o.lostByThemselves()
-		if !failed || len(lost) == 0 {
+		end()
+		why, most := o.excuse(stood())
+		if !failed || why == "" {
 			return failed, strings.Join(append(notes, text), "\n")
 		}
-		why := fmt.Sprintf("session %s was lost without a fault that explains it: %v", lost[0].ID(), lost[0].Err())
-		if n == attempts {
-			return failed, fmt.Sprintf("%s\nnote:     %s\n          So it was in each of %d attempts: the machine is too slow for sessions of %v, or the adapter loses sessions.",
+		if n >= most {
+			return failed, fmt.Sprintf("%s\nnote:     %s\n          So it was in each of %d attempts: the machine is too slow for sessions of %v, or the adapter is broken.",
 				text, why, n, h.SessionTimeout())
 		}
 		notes = append(notes, fmt.Sprintf("tried again, attempt %d: %s", n+1, why))

@@ -136,6 +136,24 @@ func TestCaseIsTriedAgain(t *testing.T) {
 	}
 }
 
+// What fails while the machine stands still is tried more often; once it does not, the case counts.
+func TestCaseIsTriedAgainWhileTheMachineStandsStill(t *testing.T) {
+	o := observe(newFlawedHarness(flaw{}))
+	for _, test := range []struct {
+		stood time.Duration
+		most  int
+		why   string
+	}{
+		{0, 1, ""},
+		{flawedTimeout / 8, 1, ""},
+		{flawedTimeout, stalledAttempts, "the machine stood still for " + flawedTimeout.String()},
+	} {
+		why, most := o.excuse(test.stood)
+		require.Equal(t, test.most, most, test.stood)
+		require.Equal(t, test.why, why)
+	}
+}
+
 // A machine that stood still once does not fail an adapter.
 func TestCaseThatIsTriedAgainPasses(t *testing.T) {
 	tried := 0

@@ -180,7 +180,9 @@ const attempts = 3
 const stalledAttempts = 6
 
 // tooLong is what a machine may stand still for: an eighth of a session timeout is what many a case allows.
-func tooLong(h Harness, stood time.Duration) bool { return stood > max(h.SessionTimeout()/8, 100*time.Millisecond) }
+func tooLong(h Harness, stood time.Duration) bool {
+	return stood > max(h.SessionTimeout()/8, 100*time.Millisecond)
+}
 
 // execute runs one case within its own time and returns what came of it.
 func execute(tb testing.TB, h Harness, c testCase) (failed bool, text string) {

@@ -17,6 +17,7 @@ const (
 	goEtcdCron   = "go-etcd-cron"
 	bareSingle   = "bare client, a commit a request"
 	bareShared   = "bare client, 40 commits a request"
+	bareWatching = "bare client, lives and watches alone"
 )
 
 // open makes any contender that this program can be.
@@ -28,6 +29,8 @@ func open(ctx context.Context, cfg contest.Config, tally *contest.Tally) (contes
 		return openGoCron(ctx, cfg, tally)
 	case bareSingle, bareShared:
 		return openBare(ctx, cfg, tally)
+	case bareWatching:
+		return openBareLives(ctx, cfg)
 	}
 	return nil, fmt.Errorf("contender %q is none", cfg.Contender)
 }

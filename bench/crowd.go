@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/elasticron/elasticron/bench/internal/contest"
-	"github.com/elasticron/elasticron/registry"
 )
 
 const (
@@ -35,7 +36,7 @@ func crashOfTen(ctx context.Context, s *settings, contender string, _ figures) (
 		if err := wait(ctx, time.Now().Add(min(rest, s.patience))); err != nil {
 			return nil, err
 		}
-		return found, a.bereave(ctx, all, jobs.Count, found)
+		return found, a.bereave(ctx, contender, all, jobs.Count, found)
 	}()
 	return found, errors.Join(err, a.close())
 }
@@ -83,17 +84,12 @@ func settled(ctx context.Context, all []*client, items int) (last time.Time, err
 }
 
 // bereave kills one of several instances and finds out when others own what it had.
-func (a *arena) bereave(ctx context.Context, all []*client, items int, found figures) error {
-	reg, err := openRegistry(ctx, contest.Config{Registry: a.settings.registry, Server: a.service.addr})
+func (a *arena) bereave(ctx context.Context, contender string, all []*client, items int, found figures) error {
+	present, done, err := a.instances(ctx, contender)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = reg.Close() }()
-	ses, err := reg.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = ses.Close(ctx) }()
+	defer done()
 	dies, survive := all[0], all[1:]
 	had, err := dies.ask(ctx, contest.Order{Do: contest.DoOwned})
 	if err != nil {
@@ -102,23 +98,55 @@ func (a *arena) bereave(ctx context.Context, all []*client, items int, found fig
 	if err := dies.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	expired, err := expiry(ctx, ses, len(survive))
+	expired, err := expiry(ctx, present, len(survive))
 	if err != nil {
 		return err
 	}
 	last, err := settled(ctx, survive, items)
-	found["owned"], found["moved"] = last.Sub(expired).Seconds(), float64(had.Owned.Items)
+	found["owned"], found["moved"] = max(0, last.Sub(expired).Seconds()), float64(had.Owned.Items)
 	return err
 }
 
+// instances returns how the instances of the first job are counted.
+func (a *arena) instances(ctx context.Context, contender string) (present func(context.Context) (int, error), done func(), err error) {
+	if contender == bareWatching {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{a.service.addr}, Logger: zap.NewNop()})
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(ctx context.Context) (int, error) {
+			found, err := client.Get(ctx, directory(contest.JobName(0), kinds[0]), clientv3.WithPrefix(), clientv3.WithCountOnly())
+			if err != nil {
+				return 0, err
+			}
+			return int(found.Count), nil
+		}, func() { _ = client.Close() }, nil
+	}
+	reg, err := openRegistry(ctx, contest.Config{Registry: a.settings.registry, Server: a.service.addr})
+	if err != nil {
+		return nil, nil, err
+	}
+	ses, err := reg.Open(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, reg.Close())
+	}
+	return func(ctx context.Context) (int, error) {
+			ids, err := ses.Children(ctx, fmt.Sprintf("/%s/%s/instances", namespace, contest.JobName(0)))
+			return len(ids), err
+		}, func() {
+			_ = ses.Close(ctx)
+			_ = reg.Close()
+		}, nil
+}
+
 // expiry waits until a job has so many instances, and returns when that was.
-func expiry(ctx context.Context, store registry.Store, instances int) (time.Time, error) {
+func expiry(ctx context.Context, present func(context.Context) (int, error), instances int) (time.Time, error) {
 	for ctx.Err() == nil {
-		ids, err := store.Children(ctx, fmt.Sprintf("/%s/%s/instances", namespace, contest.JobName(0)))
+		n, err := present(ctx)
 		if err != nil {
 			return time.Time{}, err
 		}
-		if len(ids) == instances {
+		if n == instances {
 			break
 		}
 		if err := wait(ctx, time.Now().Add(5*time.Millisecond)); err != nil {

@@ -70,7 +70,7 @@ func scenarios() []scenario {
 		},
 		{
 			"crash-10000", "kill -9 of one of ten instances that share 10,000 jobs",
-			map[string][]string{onEtcd: {ours}, onZooKeeper: {ours}},
+			map[string][]string{onEtcd: {ours, bareWatching}, onZooKeeper: {ours}},
 			[]column{
 				{key: "owned", title: "from its expiry until all items are owned again, s", digits: 2, less: true},
 				{key: "moved", title: "items that it had", digits: 0}, {key: "start", title: "start of the ten, s", digits: 1},

@@ -67,7 +67,7 @@ func (j *job) join(ses *session.Session) {
 		return
 	}
 	j.member = membership.New(membership.Config{
-		Process: s.process, Host: j, Session: ses, Job: j.path,
+		Process: s.process, Host: j, Session: ses.Part(), Job: j.path,
 		Local: &j.stored, Overwrite: j.overwrite, Class: j.class, Beside: s.opts.beside || j.id != "", Places: j.places,
 		Listens: s.opts.rounds[j.name()].listens(),
 	})

@@ -119,7 +119,7 @@ func (b *bed) until(what string, cond func() bool) time.Duration {
 type member struct {
 	*Leader
 	b   *bed
-	ses *session.Session
+	ses *session.Part
 	id  string
 
 	mu    sync.Mutex
@@ -178,8 +178,9 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 	reg := b.srv.Registry("shop")
 	b.Cleanup(func() { _ = reg.Close() })
 	m := &member{b: b, id: id, lives: map[string]registry.Revision{}}
-	ses, err := session.Open(b.Context(), remote{reg, delay, b.count, b.meets(id)}, func(string, error) {})
+	opened, err := session.Open(b.Context(), remote{reg, delay, b.count, b.meets(id)}, func(string, error) {})
 	require.NoError(b, err)
+	ses := opened.Part()
 	m.ses = ses
 	_, err = ses.Commit(b.Context(),
 		registry.CreateEphemeral(b.job.Life(id), nil), registry.CreateEphemeral(b.job.Notice(id), nil),

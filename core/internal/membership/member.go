@@ -65,7 +65,7 @@ type Process struct {
 type Config struct {
 	*Process
 	Host    Host
-	Session *session.Session
+	Session *session.Part
 	Job     layout.Job
 	// Local is the configuration that the program gave, as it is stored. It never changes.
 	Local *layout.Config

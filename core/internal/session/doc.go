@@ -1,10 +1,11 @@
 // Package session is one registry session of a scheduler with everything that ends with
-// it: the watcher and its one goroutine, which hands events to whoever watches their
+// it: a few watchers with a goroutine each, which hand events to whoever watches their
 // target, the two pools on which all requests are made, and one for calls of the program's
 // listeners.
 //
 //	s, err := session.Open(ctx, registry, warn)
-//	s.Follow(path, registry.Self, func(e registry.Event) { ... })
+//	p := s.Part()        // of one job
+//	p.Follow(path, registry.Self, func(e registry.Event) { ... })
 //	s.Control, s.Records, s.Calls // pools of tasks
 //	s.End(cause)         // cancels Context, joins all goroutines, ends the session
 //
@@ -13,6 +14,6 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. Handlers are called one at a time, in the
-// order of events, with no lock held; they must be quick.
+// All methods are safe for concurrent use. Handlers are called one at a time, those of a
+// part in the order of events, and none of the callers' locks is held; they must be quick.
 package session

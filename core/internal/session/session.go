@@ -42,21 +42,31 @@ type Session struct {
 	Control, Records, Calls *workqueue.Pool
 
 	cancel  context.CancelCauseFunc
-	watcher registry.Watcher
 	warn    func(problem string, err error)
 	joined  sync.WaitGroup
+	handing sync.Mutex // while a handler is called
 
-	mu     sync.Mutex
-	selves map[string]handler // who watches a node, by its path
-	dirs   map[string]*dir    // who watches the children of one
-	asking bool               // for what was refused, after a while
-	warned time.Time
+	mu       sync.Mutex
+	watchers []*watching     // one at least
+	growing  bool            // another is being opened
+	over     bool            // End was called: nothing is opened any more
+	selves   map[string]node // who watches a node, by its path
+	dirs     map[string]*dir // who watches the children of one
+	asking   bool            // for what was refused, after a while
+	warned   time.Time
 }
 
 type handler func(registry.Event)
 
+// A node is one that is watched.
+type node struct {
+	part   *Part
+	handle handler
+}
+
 // A dir is a directory whose children are watched.
 type dir struct {
+	part   *Part
 	handle handler
 	list   list
 }
@@ -72,24 +82,24 @@ func Open(ctx context.Context, reg registry.Registry, warn func(problem string, 
 		return nil, errors.Join(fmt.Errorf("core: session: %w", err), ses.Close(ctx))
 	}
 	s := &Session{
-		Session: ses, watcher: w, warn: warn, Given: make(chan error, 1),
-		selves: map[string]handler{}, dirs: map[string]*dir{},
+		Session: ses, warn: warn, Given: make(chan error, 1),
+		selves: map[string]node{}, dirs: map[string]*dir{},
 		Control: workqueue.NewPool(controlTasks), Records: workqueue.NewPool(recordTasks), Calls: workqueue.NewPool(callTasks),
 	}
 	s.Context, s.cancel = context.WithCancelCause(context.Background())
-	s.joined.Go(s.follow)
+	s.attach(w)
 	return s, nil
 }
 
 // follow hands events to whoever watches their target.
-func (s *Session) follow() {
+func (s *Session) follow(w registry.Watcher) {
 	for {
-		events, err := s.watcher.Next(s.Context)
+		events, err := w.Next(s.Context)
 		switch {
 		case err == nil:
 			var unsure []string
 			for _, e := range events {
-				if s.hand(e) {
+				if s.hand(w, e) {
 					unsure = append(unsure, e.Path)
 				}
 			}
@@ -105,16 +115,22 @@ func (s *Session) follow() {
 	}
 }
 
-// hand hands an event to its handler. It reports whether the children are to be listed once more.
-func (s *Session) hand(e registry.Event) (unsure bool) {
+// hand hands an event of a watcher to its handler. It reports whether the children are to be listed once more.
+func (s *Session) hand(w registry.Watcher, e registry.Event) (unsure bool) {
+	s.handing.Lock()
+	defer s.handing.Unlock()
 	s.mu.Lock()
 	var handle handler
 	var gone []string
-	if e.Scope == registry.Self {
-		handle = s.selves[e.Path]
-	} else if d := s.dirs[e.Path]; d != nil {
-		handle = d.handle
-		gone, unsure = d.list.note(e)
+	// What a watcher tells of a target that has been given to another since is old.
+	if p := s.of(e.Path, e.Scope); p != nil && p.via.Watcher == w {
+		if e.Scope == registry.Self {
+			handle = s.selves[e.Path].handle
+		} else {
+			d := s.dirs[e.Path]
+			handle = d.handle
+			gone, unsure = d.list.note(e)
+		}
 	}
 	s.mu.Unlock()
 	if handle == nil {
@@ -134,8 +150,8 @@ func (s *Session) relist(paths []string) {
 	for _, path := range paths {
 		if d := s.dirs[path]; d != nil {
 			d.list.begin()
-			s.watcher.Remove(path, registry.Children)
-			_ = s.watcher.Add(path, registry.Children) // as in addAgain
+			d.part.via.Remove(path, registry.Children)
+			_ = d.part.via.Add(path, registry.Children) // as in addAgain
 		}
 	}
 }
@@ -170,38 +186,19 @@ func (s *Session) addAgain() {
 	s.asking = false
 	selves, dirs := slices.Sorted(maps.Keys(s.selves)), slices.Sorted(maps.Keys(s.dirs))
 	s.mu.Unlock()
-	for _, path := range selves {
-		_ = s.watcher.Add(path, registry.Self) // after the end of the session nobody needs it
-	}
-	for _, path := range dirs {
-		_ = s.watcher.Add(path, registry.Children)
-	}
+	s.addAll(selves, registry.Self)
+	s.addAll(dirs, registry.Children)
 }
 
-// Follow has handle called with what a target shows, until Unfollow.
-func (s *Session) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
-	s.mu.Lock()
-	if scope == registry.Children {
-		s.dirs[path] = &dir{handle: handle}
-	} else {
-		s.selves[path] = handle
+// addAll adds those of targets that are still followed.
+func (s *Session) addAll(paths []string, scope registry.Scope) {
+	for _, path := range paths {
+		s.mu.Lock()
+		if p := s.of(path, scope); p != nil {
+			_ = p.via.Add(path, scope) // after the end of the session nobody needs it
+		}
+		s.mu.Unlock()
 	}
-	s.mu.Unlock()
-	if err := s.watcher.Add(path, scope); err != nil && s.Context.Err() == nil && s.Err() == nil {
-		s.warn("cannot watch "+path, err)
-	}
-}
-
-// Unfollow ends a target.
-func (s *Session) Unfollow(path string, scope registry.Scope) {
-	s.mu.Lock()
-	if scope == registry.Children {
-		delete(s.dirs, path)
-	} else {
-		delete(s.selves, path)
-	}
-	s.mu.Unlock()
-	s.watcher.Remove(path, scope)
 }
 
 // GiveUp asks for the end of the session, for a reason.
@@ -225,7 +222,13 @@ func (s *Session) End(cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	err := s.Close(ctx)
-	_ = s.watcher.Close() // it has ended with the session
+	s.mu.Lock()
+	s.over = true
+	watchers := s.watchers
+	s.mu.Unlock()
+	for _, w := range watchers {
+		_ = w.Close() // it has ended with the session
+	}
 	s.joined.Wait()
 	return err
 }

@@ -128,7 +128,7 @@ type bed struct {
 	*testing.T
 	reg   *strict
 	srv   *memory.Server
-	ses   *Session
+	ses   *Part
 	other registry.Session
 	mu    sync.Mutex
 	seen  map[string][]string // by path, the values
@@ -144,12 +144,13 @@ func onBed(t *testing.T, test func(b *bed)) {
 		b.other, err = b.srv.Registry("shop").Open(t.Context())
 		require.NoError(t, err)
 		b.do(registry.Create("/a", []byte("a1")), registry.Create("/b", []byte("b1")))
-		b.ses, err = Open(t.Context(), b.reg, func(problem string, err error) {
+		ses, err := Open(t.Context(), b.reg, func(problem string, err error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.warns = append(b.warns, problem+": "+err.Error())
 		})
 		require.NoError(t, err)
+		b.ses = ses.Part()
 		test(b)
 		_ = b.ses.End(errors.New("the test is over"))
 		require.NoError(t, b.other.Close(context.Background()))

@@ -1,0 +1,131 @@
+package session
+
+import (
+	"github.com/elasticron/elasticron/registry"
+)
+
+const (
+	// partsAWatcher is how many jobs share a watcher while there are watchers to be had.
+	partsAWatcher = 128
+	// mostWatchers bounds the watchers of a session, and with them its goroutines.
+	mostWatchers = 32
+)
+
+// A Part is what one job has of a session: its targets are watched by one watcher, so that their events come in order.
+// Many jobs are spread over several: etcd keeps 128 changes for a stream that does not take them at once, and what one
+// commit, or one death, changes for many jobs is more. What is left out is looked up again, a long way behind.
+type Part struct {
+	*Session
+
+	// Of the session's lock:
+	via     *watching // nil while there are no targets
+	targets int
+}
+
+// A watching is a watcher and how many parts have their targets there.
+type watching struct {
+	registry.Watcher
+
+	parts int
+}
+
+// Part returns a part without targets. It ends with the session.
+func (s *Session) Part() *Part { return &Part{Session: s} }
+
+// Follow has handle called with what a target shows, until Unfollow.
+func (p *Part) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
+	p.grow()
+	p.mu.Lock()
+	if p.via == nil {
+		p.via = p.roomiest()
+		p.via.parts++
+	}
+	via := p.via
+	if p.of(path, scope) != p {
+		p.targets++
+	}
+	if scope == registry.Children {
+		p.dirs[path] = &dir{part: p, handle: handle}
+	} else {
+		p.selves[path] = node{p, handle}
+	}
+	p.mu.Unlock()
+	if err := via.Add(path, scope); err != nil && p.Context.Err() == nil && p.Err() == nil {
+		p.warn("cannot watch "+path, err)
+	}
+}
+
+// Unfollow ends a target, where it is this part's.
+func (p *Part) Unfollow(path string, scope registry.Scope) {
+	p.mu.Lock()
+	if p.of(path, scope) != p {
+		p.mu.Unlock()
+		return
+	}
+	if scope == registry.Children {
+		delete(p.dirs, path)
+	} else {
+		delete(p.selves, path)
+	}
+	via := p.via
+	if p.targets--; p.targets == 0 {
+		p.via = nil
+		via.parts--
+	}
+	p.mu.Unlock()
+	via.Remove(path, scope)
+}
+
+// of is whose target it is, nil where it is nobody's. The caller holds mu.
+func (s *Session) of(path string, scope registry.Scope) *Part {
+	if scope == registry.Children {
+		if d := s.dirs[path]; d != nil {
+			return d.part
+		}
+		return nil
+	}
+	return s.selves[path].part
+}
+
+// roomiest is the first watcher with room, or else that with the fewest parts. The caller holds mu.
+func (s *Session) roomiest() *watching {
+	best := s.watchers[0]
+	for _, w := range s.watchers {
+		if w.parts < partsAWatcher {
+			return w
+		}
+		if w.parts < best.parts {
+			best = w
+		}
+	}
+	return best
+}
+
+// grow opens another watcher where a part without targets finds no room. One that cannot be opened is done without.
+func (p *Part) grow() {
+	s := p.Session
+	s.mu.Lock()
+	wanted := p.via == nil && s.roomiest().parts >= partsAWatcher && len(s.watchers) < mostWatchers && !s.growing && !s.over
+	s.growing = s.growing || wanted
+	s.mu.Unlock()
+	if !wanted {
+		return
+	}
+	w, err := s.Watch(s.Context)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.growing = false
+	switch {
+	case err != nil:
+	case s.over:
+		_ = w.Close() // it has ended with the session
+	default:
+		s.attach(w)
+	}
+}
+
+// attach has the events of a watcher handed on. The caller holds mu, or is alone.
+func (s *Session) attach(w registry.Watcher) {
+	s.watchers = append(s.watchers, &watching{Watcher: w})
+	s.joined.Go(func() { s.follow(w) })
+}

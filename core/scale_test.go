@@ -14,6 +14,7 @@ import (
 	"github.com/elasticron/elasticron/registry/memory"
 )
 
+// An idle job has no goroutine. A process has a watcher for each 128 jobs, up to 32, and a goroutine for each.
 func TestIdleJobsCostNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := memory.NewServer(memory.Config{})
@@ -34,8 +35,64 @@ func TestIdleJobsCostNoGoroutine(t *testing.T) {
 			require.NoError(t, s.Stop(t.Context()))
 			return n
 		}
-		one, many := goroutines(1), goroutines(500)
-		require.LessOrEqual(t, many, one, "%d goroutines for one job, %d for 500", one, many)
+		one := goroutines(1)
+		for jobs, watchers := range map[int]int{128: 1, 500: 4} {
+			require.LessOrEqual(t, goroutines(jobs), one-1+watchers, "%d goroutines for one job; %d jobs", one, jobs)
+		}
+	})
+}
+
+// Jobs of several watchers are shared and move as those of one do.
+func TestJobsOfSeveralWatchers(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		const jobs = 300
+		ws, cfgs := make([]*witness, jobs), make([]core.JobConfig, jobs)
+		for i := range jobs {
+			ws[i] = newWitness()
+			cfgs[i] = core.JobConfig{Name: fmt.Sprint("job-", i), Cron: "*/5 * * * * ?", Shards: 4, Failover: true}
+		}
+		start := func(name string) *instance {
+			in := b.prepare(name, ws[0], cfgs[0])
+			for i := 1; i < jobs; i++ {
+				require.NoError(b, in.Add(ws[i], cfgs[i]))
+			}
+			require.NoError(b, in.Start(b.Context()))
+			return in
+		}
+		own := func(in *instance, items int) func() bool {
+			return func() bool {
+				for _, j := range in.State().Jobs {
+					if len(j.Items) != items {
+						return false
+					}
+				}
+				return true
+			}
+		}
+		ran := func() (least int) {
+			least = ws[0].count()
+			for _, w := range ws {
+				least = min(least, w.count())
+			}
+			return least
+		}
+		a, c := start("a"), start("c")
+		b.until("all are shared", func() bool { return own(a, 2)() && own(c, 2)() })
+		before := ran()
+		b.until("all run", func() bool { return ran() >= before+12 })
+		b.crash(a)
+		b.until("one has all", own(c, 4))
+		d := start("d")
+		b.until("all are shared again", func() bool { return own(c, 2)() && own(d, 2)() })
+		before = ran()
+		b.until("all run again", func() bool { return ran() >= before+12 })
+		for _, in := range []*instance{a, c, d} {
+			in.stop(b)
+		}
+		for i, w := range ws {
+			require.Empty(b, w.doubled(), i)
+			require.Empty(b, w.missing(4, 5*time.Second), i)
+		}
 	})
 }
 

@@ -34,22 +34,11 @@ func (s *Session) Part() *Part { return &Part{Session: s} }
 
 // Follow has handle called with what a target shows, until Unfollow.
 func (p *Part) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
-	p.grow()
-	p.mu.Lock()
-	if p.via == nil {
-		p.via = p.roomiest()
-		p.via.parts++
+	p.grow(p)
+	via, before := p.enter(p, path, scope, handle)
+	if before != nil && before != via {
+		before.Remove(path, scope)
 	}
-	via := p.via
-	if p.of(path, scope) != p {
-		p.targets++
-	}
-	if scope == registry.Children {
-		p.dirs[path] = &dir{part: p, handle: handle}
-	} else {
-		p.selves[path] = node{p, handle}
-	}
-	p.mu.Unlock()
 	if err := via.Add(path, scope); err != nil && p.Context.Err() == nil && p.Err() == nil {
 		p.warn("cannot watch "+path, err)
 	}
@@ -57,23 +46,56 @@ func (p *Part) Follow(path string, scope registry.Scope, handle func(registry.Ev
 
 // Unfollow ends a target, where it is this part's.
 func (p *Part) Unfollow(path string, scope registry.Scope) {
-	p.mu.Lock()
-	if p.of(path, scope) != p {
-		p.mu.Unlock()
-		return
+	if via := p.strike(p, path, scope); via != nil {
+		via.Remove(path, scope)
+	}
+}
+
+// enter writes down whose target it is, and returns the watcher for it, and that of the part which had it before.
+func (s *Session) enter(p *Part, path string, scope registry.Scope, handle handler) (via, before *watching) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.via == nil {
+		p.via = s.roomiest()
+		p.via.parts++
+	}
+	if had := s.of(path, scope); had != p {
+		p.targets++
+		if had != nil {
+			before = had.less()
+		}
 	}
 	if scope == registry.Children {
-		delete(p.dirs, path)
+		s.dirs[path] = &dir{part: p, handle: handle}
 	} else {
-		delete(p.selves, path)
+		s.selves[path] = node{p, handle}
 	}
+	return p.via, before
+}
+
+// less takes a target from a part, and returns its watcher. The caller holds the session's mu.
+func (p *Part) less() *watching {
 	via := p.via
 	if p.targets--; p.targets == 0 {
 		p.via = nil
 		via.parts--
 	}
-	p.mu.Unlock()
-	via.Remove(path, scope)
+	return via
+}
+
+// strike strikes a target of a part out, and returns its watcher: nil where it is not the part's.
+func (s *Session) strike(p *Part, path string, scope registry.Scope) *watching {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of(path, scope) != p {
+		return nil
+	}
+	if scope == registry.Children {
+		delete(s.dirs, path)
+	} else {
+		delete(s.selves, path)
+	}
+	return p.less()
 }
 
 // of is whose target it is, nil where it is nobody's. The caller holds mu.
@@ -102,8 +124,7 @@ func (s *Session) roomiest() *watching {
 }
 
 // grow opens another watcher where a part without targets finds no room. One that cannot be opened is done without.
-func (p *Part) grow() {
-	s := p.Session
+func (s *Session) grow(p *Part) {
 	s.mu.Lock()
 	wanted := p.via == nil && s.roomiest().parts >= partsAWatcher && len(s.watchers) < mostWatchers && !s.growing && !s.over
 	s.growing = s.growing || wanted

@@ -97,7 +97,8 @@ func TestATargetIsOfOnePart(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		require.NotSame(t, first[0].via, second.via)
+		require.Nil(t, first[0].via, "it has nothing else")
+		require.Same(t, b.ses.watchers[1], second.via)
 		b.set("/job0", "2")
 		require.Equal(t, "12", told)
 		first[0].Unfollow("/job0", registry.Self)

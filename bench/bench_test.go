@@ -69,7 +69,11 @@ func TestEachScenarioOnEtcd(t *testing.T) {
 					require.Regexp(t, "^not measured", row[0])
 					continue
 				}
-				require.NotContains(t, []string{"", "–", "0", "0.00"}, row[0], "%s has no figure", contender)
+				none := []string{"", "–", "0", "0.00"}
+				if contender == bareWatching { // of a hundred jobs it may be told before who asks is
+					none = none[:2]
+				}
+				require.NotContains(t, none, row[0], "%s has no figure", contender)
 				require.Equal(t, "1", row[len(row)-1])
 			}
 		})

@@ -109,8 +109,13 @@ type bareEtcd struct {
 	lease  clientv3.LeaseID
 }
 
+// dialEtcd opens etcd's own client, which is silent.
+func dialEtcd(server string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{server}, Logger: zap.NewNop()})
+}
+
 func newBareEtcd(ctx context.Context, server string) (store, error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server}, Logger: zap.NewNop()})
+	client, err := dialEtcd(server)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/elasticron/elasticron/bench/internal/contest"
@@ -21,7 +21,7 @@ import (
 // bareLives is etcd's own client that does what Elasticron must do before it can give items of a dead instance to
 // another, and nothing else: in each job each instance has a node and a life, and watches those of the others. An item
 // is its own where it is the first of those that live, in an order that differs from job to job: nobody elects, reads
-// or writes. It is the limit of what can be reached.
+// or writes. So it shows how long it takes until instances are told of a death.
 type bareLives struct {
 	client *clientv3.Client
 	lease  clientv3.LeaseID
@@ -48,23 +48,24 @@ var kinds = [2]string{"instances", "lives"}
 const (
 	bareLease   = 5 * time.Second
 	bareEntered = 32 // jobs that are entered in one request
-	bareStreams = 32 // as Elasticron has; with one it takes twenty times as long
+	bareStreams = 32 // as Elasticron has
 )
 
-func openBareLives(ctx context.Context, cfg contest.Config) (_ contest.Contender, err error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{cfg.Server}, Logger: zap.NewNop()})
+func openBareLives(ctx context.Context, cfg contest.Config) (contest.Contender, error) {
+	client, err := dialEtcd(cfg.Server)
 	if err != nil {
 		return nil, err
 	}
 	lease, err := client.Grant(ctx, int64(bareLease/time.Second))
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, client.Close())
 	}
 	b := &bareLives{client: client, lease: lease.ID, id: cfg.Name, jobs: map[string]map[string]presence{}}
 	b.all, b.leave = context.WithCancel(context.WithoutCancel(ctx))
 	beats, err := client.KeepAlive(b.all, lease.ID)
 	if err != nil {
-		return nil, err
+		b.leave()
+		return nil, errors.Join(err, client.Close())
 	}
 	b.work.Go(func() error {
 		for range beats {
@@ -85,18 +86,37 @@ func (b *bareLives) Add(ctx context.Context, jobs contest.Jobs) error {
 			return err
 		}
 	}
+	_, err := b.inEach(ctx, names, func(dir string) clientv3.Op { return clientv3.OpPut(dir+b.id, "", clientv3.WithLease(b.lease)) })
+	if err != nil {
+		return err
+	}
+	before, err := b.inEach(ctx, names, func(dir string) clientv3.Op {
+		return clientv3.OpGet(dir, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	})
+	for _, r := range before {
+		for _, kv := range r.GetResponseRange().Kvs {
+			b.take(string(kv.Key), kv.ModRevision, true)
+		}
+	}
+	return err
+}
+
+// inEach does one operation in each directory of jobs, those of a few jobs in one request.
+func (b *bareLives) inEach(ctx context.Context, names []string, op func(dir string) clientv3.Op) (all []*etcdserverpb.ResponseOp, err error) {
 	for together := range slices.Chunk(names, bareEntered) {
 		var ops []clientv3.Op
 		for _, name := range together {
 			for _, kind := range kinds {
-				ops = append(ops, clientv3.OpPut(directory(name, kind)+b.id, "", clientv3.WithLease(b.lease)))
+				ops = append(ops, op(directory(name, kind)))
 			}
 		}
-		if _, err := b.client.Txn(ctx).Then(ops...).Commit(); err != nil {
-			return err
+		answer, err := b.client.Txn(ctx).Then(ops...).Commit()
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, answer.Responses...)
 	}
-	return b.read(ctx, names)
+	return all, nil
 }
 
 func directory(job, kind string) string {
@@ -130,8 +150,10 @@ func (b *bareLives) watch(ctx context.Context, names []string) error {
 	for _, name := range names {
 		for _, kind := range kinds {
 			dir := directory(name, kind)
-			create := &etcdserverpb.WatchCreateRequest{Key: []byte(dir), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(dir))}
-			if err := stream.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+			create := &etcdserverpb.WatchRequest_CreateRequest{CreateRequest: &etcdserverpb.WatchCreateRequest{
+				Key: []byte(dir), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(dir)),
+			}}
+			if err := stream.Send(&etcdserverpb.WatchRequest{RequestUnion: create}); err != nil {
 				return err
 			}
 		}
@@ -142,28 +164,6 @@ func (b *bareLives) watch(ctx context.Context, names []string) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// read takes in who was there before.
-func (b *bareLives) read(ctx context.Context, names []string) error {
-	for together := range slices.Chunk(names, bareEntered) {
-		var ops []clientv3.Op
-		for _, name := range together {
-			for _, kind := range kinds {
-				ops = append(ops, clientv3.OpGet(directory(name, kind), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
-			}
-		}
-		answer, err := b.client.Txn(ctx).Then(ops...).Commit()
-		if err != nil {
-			return err
-		}
-		for _, r := range answer.Responses {
-			for _, kv := range r.GetResponseRange().Kvs {
-				b.take(string(kv.Key), kv.ModRevision, true)
-			}
-		}
-	}
-	return nil
 }
 
 // take takes in that a key was written or deleted.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/elasticron/elasticron/bench/internal/contest"
@@ -110,7 +109,7 @@ func (a *arena) bereave(ctx context.Context, contender string, all []*client, it
 // instances returns how the instances of the first job are counted.
 func (a *arena) instances(ctx context.Context, contender string) (present func(context.Context) (int, error), done func(), err error) {
 	if contender == bareWatching {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{a.service.addr}, Logger: zap.NewNop()})
+		client, err := dialEtcd(a.service.addr)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
-	"go.uber.org/zap"
 
 	"github.com/elasticron/elasticron/bench/internal/contest"
 )
@@ -27,7 +26,7 @@ func openGoCron(ctx context.Context, cfg contest.Config, tally *contest.Tally) (
 	var options []gocron.SchedulerOption
 	if cfg.Contender == goCronLocked {
 		var err error
-		if g.client, err = clientv3.New(clientv3.Config{Endpoints: []string{cfg.Server}, Logger: zap.NewNop()}); err != nil {
+		if g.client, err = dialEtcd(cfg.Server); err != nil {
 			return nil, err
 		}
 		if g.session, err = concurrency.NewSession(g.client, concurrency.WithTTL(6), concurrency.WithContext(context.WithoutCancel(ctx))); err != nil {

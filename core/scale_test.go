@@ -14,7 +14,8 @@ import (
 	"github.com/elasticron/elasticron/registry/memory"
 )
 
-// An idle job has no goroutine. A process has a watcher for each 128 jobs, up to 32, and a goroutine for each.
+// An idle job has no goroutine. A process has a watcher for each 128 jobs, up to 32, and a goroutine for each watcher;
+// the registry in memory has none of its own for it.
 func TestIdleJobsCostNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := memory.NewServer(memory.Config{})

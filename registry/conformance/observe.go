@@ -165,7 +165,8 @@ func (o *observation) lostByThemselves() (lost []registry.Session) {
 	return lost
 }
 
-// excuse says why a failure may be the machine's doing, and how often its case is tried at most; "" where nothing speaks for it.
+// excuse says why a failure may be the machine's doing, "" where nothing speaks for that, and how often its case is tried
+// at most.
 func (o *observation) excuse(stood time.Duration) (why string, most int) {
 	if tooLong(o, stood) {
 		return fmt.Sprintf("the machine stood still for %v", stood.Round(time.Millisecond)), stalledAttempts

@@ -173,13 +173,16 @@ func atOnce[T any](most int, all []T, f func(T)) {
 }
 
 // attempts bounds how often a case is tried in which a session was lost though nothing that explains it was done to it:
-// the machine stood still, or the adapter loses sessions. And it bounds what a busy machine alone may spoil.
+// the machine stood still, or the adapter loses sessions. Within a case it bounds how often a step is tried that a busy
+// machine may spoil.
 const attempts = 3
 
-// stalledAttempts bounds how often something is tried that fails while the machine is seen to stand still.
+// stalledAttempts bounds how often a case, or a fault's self-test, is tried that fails while the machine is seen to
+// stand still.
 const stalledAttempts = 6
 
-// tooLong is what a machine may stand still for: an eighth of a session timeout is what many a case allows.
+// tooLong reports whether a machine stood still for longer than an eighth of a session timeout: many cases allow an
+// answer no more.
 func tooLong(h Harness, stood time.Duration) bool {
 	return stood > max(h.SessionTimeout()/8, 100*time.Millisecond)
 }

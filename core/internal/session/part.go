@@ -12,8 +12,9 @@ const (
 )
 
 // A Part is what one job has of a session: its targets are watched by one watcher, so that their events come in order.
-// Many jobs are spread over several: etcd keeps 128 changes for a stream that does not take them at once, and what one
-// commit, or one death, changes for many jobs is more. What is left out is looked up again, a long way behind.
+// Many jobs are spread over several watchers. For a watcher that does not take its changes at once etcd keeps 128; the
+// targets of those beyond it reads from its store later, some thousand a second, and one commit, or one death, changes
+// more than 128 where many jobs share a watcher.
 type Part struct {
 	*Session
 
@@ -34,19 +35,21 @@ func (s *Session) Part() *Part { return &Part{Session: s} }
 
 // Follow has handle called with what a target shows, until Unfollow.
 func (p *Part) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
-	p.grow(p)
-	via, before := p.enter(p, path, scope, handle)
-	if before != nil && before != via {
+	s := p.Session
+	s.grow(p)
+	via, before := s.enter(p, path, scope, handle)
+	if before != nil { // or nothing would be shown anew
 		before.Remove(path, scope)
 	}
-	if err := via.Add(path, scope); err != nil && p.Context.Err() == nil && p.Err() == nil {
-		p.warn("cannot watch "+path, err)
+	if err := via.Add(path, scope); err != nil && s.Context.Err() == nil && s.Err() == nil {
+		s.warn("cannot watch "+path, err)
 	}
 }
 
 // Unfollow ends a target, where it is this part's.
 func (p *Part) Unfollow(path string, scope registry.Scope) {
-	if via := p.strike(p, path, scope); via != nil {
+	s := p.Session
+	if via := s.strike(p, path, scope); via != nil {
 		via.Remove(path, scope)
 	}
 }
@@ -72,6 +75,9 @@ func (s *Session) enter(p *Part, path string, scope registry.Scope, handle handl
 	}
 	return p.via, before
 }
+
+// hears reports whether there is a part, and whether it goes by what a watcher tells. The caller holds the session's mu.
+func (p *Part) hears(w registry.Watcher) bool { return p != nil && p.via.Watcher == w }
 
 // less takes a target from a part, and returns its watcher. The caller holds the session's mu.
 func (p *Part) less() *watching {
@@ -126,7 +132,8 @@ func (s *Session) roomiest() *watching {
 // grow opens another watcher where a part without targets finds no room. One that cannot be opened is done without.
 func (s *Session) grow(p *Part) {
 	s.mu.Lock()
-	wanted := p.via == nil && s.roomiest().parts >= partsAWatcher && len(s.watchers) < mostWatchers && !s.growing && !s.over
+	full := len(s.watchers) == mostWatchers || s.roomiest().parts < partsAWatcher
+	wanted := p.via == nil && !full && !s.growing && !s.over
 	s.growing = s.growing || wanted
 	s.mu.Unlock()
 	if !wanted {

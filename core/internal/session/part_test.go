@@ -106,3 +106,42 @@ func TestATargetIsOfOnePart(t *testing.T) {
 		require.Equal(t, "123", told)
 	})
 }
+
+// Where a part takes over what another of the same watcher has, it is shown what stands.
+func TestATargetThatIsTakenOverIsShownAnew(t *testing.T) {
+	onBed(t, func(b *bed) {
+		b.follow("/a")
+		other, told := b.ses.Part(), ""
+		other.Follow("/a", registry.Self, func(e registry.Event) {
+			if !e.Synced {
+				told += string(e.Node.Value)
+			}
+		})
+		synctest.Wait()
+		require.Same(t, b.ses.watchers[0], other.via)
+		require.Equal(t, "a1", told)
+		b.set("/a", "a2")
+		require.Equal(t, "a1a2", told)
+		require.Equal(t, []string{"a1"}, b.values("/a"))
+	})
+}
+
+// What one watcher is denied is asked for again there, and deafens the others no more than itself.
+func TestADeniedTargetOfAnotherWatcher(t *testing.T) {
+	onBed(t, func(b *bed) {
+		b.parts(partsAWatcher)
+		b.reg.deny("/b")
+		other, told := b.ses.Part(), map[string]string{}
+		for _, path := range []string{"/a", "/b"} {
+			other.Follow(path, registry.Self, func(e registry.Event) { told[path] += string(e.Node.Value) })
+		}
+		synctest.Wait()
+		require.Same(t, b.ses.watchers[1], other.via)
+		require.Equal(t, map[string]string{"/a": "a1"}, told)
+		b.reg.deny()
+		b.pass(deniedPause)
+		b.set("/b", "b2")
+		require.Equal(t, map[string]string{"/a": "a1", "/b": "b1b2"}, told)
+		require.Len(t, b.warnings(), 1)
+	})
+}

@@ -123,14 +123,13 @@ func (s *Session) hand(w registry.Watcher, e registry.Event) (unsure bool) {
 	var handle handler
 	var gone []string
 	// What a watcher tells of a target that has been given to another since is old.
-	if p := s.of(e.Path, e.Scope); p != nil && p.via.Watcher == w {
-		if e.Scope == registry.Self {
-			handle = s.selves[e.Path].handle
-		} else {
-			d := s.dirs[e.Path]
-			handle = d.handle
-			gone, unsure = d.list.note(e)
+	if e.Scope == registry.Self {
+		if n := s.selves[e.Path]; n.part.hears(w) {
+			handle = n.handle
 		}
+	} else if d := s.dirs[e.Path]; d != nil && d.part.hears(w) {
+		handle = d.handle
+		gone, unsure = d.list.note(e)
 	}
 	s.mu.Unlock()
 	if handle == nil {

@@ -167,7 +167,7 @@ type zookeeperWay struct{ *testbed.ZooKeeperClient }
 func (w zookeeperWay) Sent() (commits, others int) {
 	for op, n := range w.Requests() {
 		switch op {
-		case "multi":
+		case "multi", "setData", "create": // these two where a commit has no other operation
 			commits += n
 		case "ping", "heartbeat":
 		default:

@@ -48,8 +48,7 @@ func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
 	}
 }
 
-// tryOpen makes one attempt. One that took so long that the session would be
-// about to end counts as failed.
+// tryOpen makes one attempt. One that took so long that the session would be about to end counts as failed.
 func (r *Registry) tryOpen(ctx context.Context) (*session, error) {
 	sent := time.Now()
 	var l *life

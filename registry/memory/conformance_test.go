@@ -17,8 +17,7 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, func(testing.TB) conformance.Harness { return newHarness() })
 }
 
-// harnessTimeout is short, since many cases wait for it, and long against the
-// pauses of a busy machine.
+// harnessTimeout is short, since many cases wait for it, and long against the pauses of a busy machine.
 const harnessTimeout = time.Second
 
 // A harness is one server; each of its registries is a client.

@@ -7,8 +7,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// A Fate is what becomes of one commit: Deliver, AnswerLost, RequestLost,
-// Refused, or what AppliedLate returns.
+// A Fate is what becomes of one commit: Deliver, AnswerLost, RequestLost, Refused, or what AppliedLate returns.
 type Fate time.Duration
 
 const (
@@ -26,8 +25,7 @@ const (
 // which is applied d later, if its conditions and its session still hold then.
 func AppliedLate(d time.Duration) Fate { return Fate(max(d, 1)) }
 
-// Counts are numbers of requests that clients have sent, whether they arrived or
-// not. A Get of many paths is one.
+// Counts are numbers of requests that clients have sent, whether they arrived or not. A Get of many paths is one.
 type Counts struct {
 	Get, Children, Sync, Commit, WatchAdd, Heartbeat, Open, Close int
 }
@@ -39,9 +37,8 @@ type faults struct {
 	delay time.Duration // of every answer
 }
 
-// Intercept makes fate decide what becomes of each commit that is sent from now
-// on; nil ends that. fate must be safe for concurrent use, must not change ops,
-// and may call the server.
+// Intercept makes fate decide what becomes of each commit that is sent from now on; nil ends that. fate must be safe
+// for concurrent use, must not change ops, and may call the server.
 func (s *Server) Intercept(fate func(sessionID string, ops []registry.Op) Fate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,9 +57,8 @@ func (s *Server) Expire(sessionID string) bool {
 	return ok
 }
 
-// Pause stops the server from serving, until resume. What arrives meanwhile
-// waits, and is served then, even if its author has given up. Sessions whose
-// timeout passed meanwhile expire first. resume is idempotent.
+// Pause stops the server from serving, until resume. What arrives meanwhile waits, and is served then, even if its
+// author has given up. Sessions whose timeout passed meanwhile expire first. resume is idempotent.
 func (s *Server) Pause() (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,9 +88,8 @@ func (s *Server) resume() {
 	s.wake()
 }
 
-// Restart stops the server and starts it again on its data. All connections
-// break, what has arrived and was not served is lost, a pause ends, and every
-// session has its whole timeout again.
+// Restart stops the server and starts it again on its data. All connections break, what has arrived and was not served
+// is lost, a pause ends, and every session has its whole timeout again.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +102,7 @@ func (s *Server) Restart() {
 	s.wake()
 }
 
-// A side is what faults act on: one client, or a Server for all of its clients. Server.mu
-// guards it.
+// A side is what faults act on: one client, or a Server for all of its clients. Server.mu guards it.
 type side struct {
 	server *Server
 	faults faults
@@ -181,8 +175,7 @@ func (f *side) inject(wanted *int) (heal func()) {
 	})
 }
 
-// Delay lets every answer and watch event reach this client d later, until heal, which is
-// idempotent.
+// Delay lets every answer and watch event reach this client d later, until heal, which is idempotent.
 func (r *Registry) Delay(d time.Duration) (heal func()) {
 	s := r.server
 	add := func(d time.Duration) {
@@ -210,8 +203,7 @@ func (s *Server) Deny(path string) (allow func()) {
 	})
 }
 
-// Hits counts the requests, answers, events and connections of this client that
-// faults have hit.
+// Hits counts the requests, answers, events and connections of this client that faults have hit.
 func (r *Registry) Hits() int {
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()

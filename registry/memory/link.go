@@ -127,8 +127,7 @@ func (l *link) deliver(r *request) {
 	}
 }
 
-// await gives mu away until a fault has begun or ended. It fails when ctx or
-// the session has.
+// await gives mu away until a fault has begun or ended. It fails when ctx or the session has.
 func (l *link) await(ctx context.Context, ended <-chan struct{}) error {
 	s := l.server
 	changed := s.changed

@@ -88,8 +88,7 @@ func (s *Server) Registry(namespace string) *Registry {
 	return r
 }
 
-// Client returns the registry that opened a session, or nil when there is no
-// such session or its owner has closed it.
+// Client returns the registry that opened a session, or nil when there is no such session or its owner has closed it.
 func (s *Server) Client(sessionID string) *Registry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +142,7 @@ func (s *Server) renew(l *life) {
 	l.timer.Reset(s.config.SessionTimeout)
 }
 
-// expireIfDue ends l when its time is over. A paused server does nothing; it
-// looks again when it resumes.
+// expireIfDue ends l when its time is over. A paused server does nothing; it looks again when it resumes.
 func (s *Server) expireIfDue(l *life) {
 	if l.alive && *s.paused == 0 && !time.Now().Before(l.expires) {
 		s.end(l)

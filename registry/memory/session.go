@@ -185,8 +185,7 @@ func (s *session) TryLock(ctx context.Context, dir string, value []byte) (regist
 	return latch.Acquire(ctx, s, dir, value, true, s.Spawn)
 }
 
-// acknowledged is the deadline that an acknowledged heartbeat of that time gives, and by how
-// much Done comes before it.
+// acknowledged is the deadline that an acknowledged heartbeat of that time gives, and by how much Done comes before it.
 func (s *Server) acknowledged(sent time.Time) (deadline time.Time, lead time.Duration) {
 	timeout := s.config.SessionTimeout
 	return sent.Add(timeout - timeout/10), timeout / 50

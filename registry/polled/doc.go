@@ -1,6 +1,5 @@
-// Package polled makes a registry of a store that can only be asked: a database,
-// or a store of keys with transactions, that has no sessions which expire by
-// themselves and no watches. Its author implements [Store], seven requests, and
+// Package polled makes a registry of a store that can only be asked: a database, or a store of keys with transactions,
+// that has no sessions which expire by themselves and no watches. Its author implements [Store], seven requests, and
 // has an adapter:
 //
 //	func init() { registry.Register("sqlite", openURL) }
@@ -24,25 +23,21 @@
 //
 // # Guarantees
 //
-// Those of package registry, if the store keeps what [Store] asks for: steps are
-// atomic, a read sees every step that was answered before, and a commit finds its
-// session alive in the step that applies it. So every read is linearizable, and
-// Sync sends nothing; every commit returns its revision.
+// Those of package registry, if the store keeps what [Store] asks for: steps are atomic, a read sees every step that
+// was answered before, and a commit finds its session alive in the step that applies it. So every read is linearizable,
+// and Sync sends nothing; every commit returns its revision.
 //
-// A session is a row with a counter that its heartbeats raise. Deadline is when
-// the last heartbeat that was answered was sent, plus nine tenths of the timeout;
-// Done is closed a fiftieth of the timeout before it, by a timer. Whoever has seen
-// a counter stand still for that session's timeout, on its own monotonic clock,
-// removes the row if the counter still stands there, and with it the ephemeral
-// nodes. So steps of a wall clock do no harm. (A machine that is suspended stops its
-// monotonic clock too: what it owned may be somebody else's when it goes on, which
-// its next request finds out. Guards and fencing tokens are for that.)
-// Sessions expire only while another one is open, by their timeout and two polls.
+// A session is a row with a counter that its heartbeats raise. Deadline is when the last heartbeat that was answered
+// was sent, plus nine tenths of the timeout; Done is closed a fiftieth of the timeout before it, by a timer. Whoever
+// has seen a counter stand still for that session's timeout, on its own monotonic clock, removes the row if the counter
+// still stands there, and with it the ephemeral nodes. So steps of a wall clock do no harm. (A machine that is
+// suspended stops its monotonic clock too: what it owned may be somebody else's when it goes on, which its next request
+// finds out. Guards and fencing tokens are for that.) Sessions expire only while another one is open, by their timeout
+// and two polls.
 //
-// A commit of this registry wakes those of its watchers whose targets it touched,
-// and those of registries in the same process that name the same [Config].Data.
-// What others write is seen with the next heartbeat, at most [Config].Poll later:
-// half a second, unless the timeout is short.
+// A commit of this registry wakes those of its watchers whose targets it touched, and those of registries in the same
+// process that name the same [Config].Data. What others write is seen with the next heartbeat, at most [Config].Poll
+// later: half a second, unless the timeout is short.
 //
 // # Cost
 //
@@ -60,18 +55,14 @@
 //
 // # Concurrency
 //
-// As package registry says. Of one registry's reads and commits at most
-// [Config].MaxInFlight are with the store at once, so that many of them cannot keep
-// heartbeats from it, whose session would be lost. A session owns one goroutine, and
-// one for each lock it holds; Close joins them. A watcher owns none, a registry
-// neither.
+// As package registry says. Of one registry's reads and commits at most [Config].MaxInFlight are with the store at
+// once, so that many of them cannot keep heartbeats from it, whose session would be lost. A session owns one goroutine,
+// and one for each lock it holds; Close joins them. A watcher owns none, a registry neither.
 //
 // # Errors
 //
-// Those of package registry; what the store failed with begins with [Config].Name,
-// and can be reached with errors.Is and errors.As. Reads, Open and the end of a session
-// are repeated until they succeed or their context ends, unless the store says
-// registry.ErrDenied; one attempt takes half a timeout at most. A commit is
-// classified as [Store] says. A Watcher gives up the targets of a Read that was
-// denied.
+// Those of package registry; what the store failed with begins with [Config].Name, and can be reached with errors.Is
+// and errors.As. Reads, Open and the end of a session are repeated until they succeed or their context ends, unless the
+// store says registry.ErrDenied; one attempt takes half a timeout at most. A commit is classified as [Store] says. A
+// Watcher gives up the targets of a Read that was denied.
 package polled

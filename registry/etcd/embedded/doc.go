@@ -10,9 +10,8 @@
 //
 //	reg, err := registry.Open(ctx, "embedded:///var/lib/shop/etcd?namespace=shop")
 //
-// An empty folder (embedded:///?namespace=shop) means a temporary one, removed
-// with the server; the server of a URL is closed with its Registry. The settings of a
-// URL are
+// An empty folder (embedded:///?namespace=shop) means a temporary one, removed with the server; the server of a URL is
+// closed with its Registry. The settings of a URL are
 //
 //	namespace        of the jobs; it has no default
 //	addr             where clients are served, host:port; by default 127.0.0.1 and a free port
@@ -32,18 +31,15 @@
 //
 // # Guarantees
 //
-// The server is a cluster of one member. It writes to disk before it answers,
-// compacts its history by itself and says nothing. It allows commits of 2,000
-// operations and 8 MiB; clients of it in other processes ask for them with
+// The server is a cluster of one member. It writes to disk before it answers, compacts its history by itself and says
+// nothing. It allows commits of 2,000 operations and 8 MiB; clients of it in other processes ask for them with
 // etcd.Config.Limits or etcd://…?max-ops=2000&max-bytes=8388608.
 //
 // # Concurrency
 //
-// A Server is safe for concurrent use. Close is idempotent and cuts clients that
-// are still connected.
+// A Server is safe for concurrent use. Close is idempotent and cuts clients that are still connected.
 //
 // # Errors
 //
-// Bad settings wrap registry.ErrInvalid; a server that does not become ready in
-// time wraps registry.ErrUnavailable.
+// Bad settings wrap registry.ErrInvalid; a server that does not become ready in time wraps registry.ErrUnavailable.
 package embedded

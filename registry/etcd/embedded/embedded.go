@@ -26,8 +26,7 @@ var defaultLimits = registry.Limits{MaxOps: 2000, MaxBytes: 8 << 20, MaxValue: 4
 // Config says where a server keeps its data and where it listens. The zero value
 // is a temporary server on a free port of the loopback interface.
 type Config struct {
-	// Dir is the data folder; it is made when missing. Empty: a temporary folder,
-	// removed by Close.
+	// Dir is the data folder; it is made when missing. Empty: a temporary folder, removed by Close.
 	Dir string
 
 	// Addr is the client address host:port. Empty: 127.0.0.1 and a free port. There is
@@ -165,8 +164,7 @@ func (s *Server) Registry(ctx context.Context, cfg etcd.Config) (*etcd.Registry,
 	return etcd.Open(ctx, cfg)
 }
 
-// Close stops the server, cutting clients that are still connected, and removes
-// a temporary folder. It is idempotent.
+// Close stops the server, cutting clients that are still connected, and removes a temporary folder. It is idempotent.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		// etcd would wait seconds for open watches to end by themselves.

@@ -60,7 +60,12 @@ func read[T any](ctx context.Context, l *Link, watch bool, op int32, path string
 		if err := l.await(ctx); err != nil {
 			return zero, gaveUp(err, last)
 		}
-		v, err := within(ctx, l, f)
+		v, err := zero, error(nil)
+		if ctx == l.Context() { // a goroutine of the session's: who waits for it waits for f too
+			v, err = f()
+		} else {
+			v, err = within(ctx, l, f)
+		}
 		switch {
 		case errors.Is(err, errLost), errors.Is(err, errNotBegun):
 			return zero, l.Err()

@@ -27,8 +27,8 @@ var (
 
 const (
 	readBuffer = 64 << 10
-	keepFrame  = 1 << 20 // a larger buffer is not kept
-	maxUnsent  = 4 << 20 // what may wait to be written
+	keepFrame  = 1 << 20   // a larger buffer is not kept
+	maxUnsent  = 128 << 10 // what may wait to be written
 )
 
 // A conn is what the client takes for its connection. It reads and writes whole frames, and adds and takes away some of
@@ -50,6 +50,8 @@ type conn struct {
 	room    *sync.Cond // unsent has shrunk, or all is over
 	asked   time.Time  // when the session was asked for; zero: not yet
 	unsent  []byte
+	sent    []byte // a buffer for unsent
+	writing bool   // somebody writes to the socket
 	pending []sent // requests that are not answered, in their order
 	beats   uint32 // heartbeats sent so far
 	tick    int    // heartbeats that were due so far
@@ -119,7 +121,11 @@ func (c *conn) request(b []byte) {
 		s.path = c.l.watches.arms(op, b[12:])
 		c.pending = append(c.pending, s)
 	}
-	c.queue(b)
+	if c.unsent = append(c.unsent, b...); len(c.pending) == 1 {
+		c.send() // nothing else is under way, with which it could share
+	} else {
+		wait.Wake(c.wake)
+	}
 	for len(c.unsent) > maxUnsent && c.over.Err() == nil {
 		c.room.Wait()
 	}
@@ -133,7 +139,6 @@ func (c *conn) queue(b []byte) {
 
 // flush writes what is queued until the connection ends. What comes while it writes shares the next system call.
 func (c *conn) flush() {
-	var data []byte
 	for {
 		select {
 		case <-c.wake:
@@ -142,21 +147,32 @@ func (c *conn) flush() {
 		}
 		runtime.Gosched()
 		c.mu.Lock()
-		data, c.unsent = c.unsent, data[:0]
+		c.send()
+		c.mu.Unlock()
+	}
+}
+
+// send writes what is queued, unless another is at it, who writes this too. c.mu is held, but not while it writes.
+func (c *conn) send() {
+	if c.writing {
+		return
+	}
+	c.writing = true
+	for len(c.unsent) > 0 && c.over.Err() == nil {
+		data := c.unsent
+		c.unsent, c.sent = c.sent[:0], nil
 		c.room.Broadcast()
 		c.mu.Unlock()
-		if len(data) == 0 {
-			continue
-		}
 		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.l.timeout()))
 		if _, err := c.Conn.Write(data); err != nil {
 			c.fail(err)
-			return
 		}
-		if cap(data) > keepFrame {
-			data = nil
+		c.mu.Lock()
+		if cap(data) <= keepFrame {
+			c.sent = data
 		}
 	}
+	c.writing = false
 }
 
 // Read gives the client the next bytes of a frame that is meant for it.
@@ -282,19 +298,22 @@ func (c *conn) takeAnswer(xid int32, zxid int64, code int32, body []byte) error 
 	if err != nil {
 		return err
 	}
-	if s.op == opMulti {
+	if s.op == opMulti || s.op == opSetData || s.op == opCreate {
 		c.wrote(s, code, body)
 	}
 	switch {
-	case s.beat && s.op == opSync && code == 0:
-		c.l.acknowledged(s.at, false)
 	case s.beat:
-	case s.op == opMulti && code == 0 && len(body) >= multiHeader && multiRefusal(body) == 0:
+		if s.op == opSync && code == 0 {
+			c.l.acknowledged(s.at, false)
+		}
+		return nil
+	case code != 0:
+	case s.op == opCreate:
+		c.frame = withNumber(c.frame, zxid)
+	case s.op == opMulti && len(body) >= multiHeader && multiRefusal(body) == 0:
 		c.frame = withRevision(c.frame, zxid)
-		c.rest = c.frame
-	default:
-		c.rest = c.frame
 	}
+	c.rest = c.frame
 	return nil
 }
 

@@ -33,9 +33,8 @@ const (
 	statBytes   = 68
 )
 
-// A scripted server speaks the protocol and answers what it is told to, and as fast
-// as it can. As a real one it answers in order: behind what it leaves unanswered on
-// a connection it answers pings alone.
+// A scripted server speaks the protocol and answers what it is told to, and as fast as it can. As a real one it answers
+// in order: behind what it leaves unanswered on a connection it answers pings alone.
 type scripted struct {
 	timeout time.Duration
 
@@ -75,7 +74,7 @@ func (s *scripted) take(op int32, stuck bool) bool {
 	return true
 }
 
-// refuseWrites refuses all multis; 0 does not.
+// refuseWrites refuses all writes; 0 does not.
 func (s *scripted) refuseWrites(code int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +107,7 @@ func (s *scripted) serve(conn net.Conn) {
 		}
 		const zxid = 1
 		answer := binary.BigEndian.AppendUint64(request[:4:4], zxid)
-		answer = binary.BigEndian.AppendUint32(answer, 0)
+		answer = binary.BigEndian.AppendUint32(answer, s.code(op))
 		if write(conn, append(answer, s.result(op)...)) != nil {
 			return
 		}
@@ -124,6 +123,16 @@ func (s *scripted) welcome() []byte {
 	return append(b, make([]byte, password)...)
 }
 
+// code is the one of an answer.
+func (s *scripted) code(op int32) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if op == opCreate || op == opSetData {
+		return uint32(s.inside)
+	}
+	return 0
+}
+
 // result is the body of an answer.
 func (s *scripted) result(op int32) []byte {
 	switch op {
@@ -131,8 +140,14 @@ func (s *scripted) result(op int32) []byte {
 		return s.multiResult()
 	case opGetData:
 		return make([]byte, 4+statBytes) // no value
+	case opCreate:
+		return append(binary.BigEndian.AppendUint32(nil, 2), "/a"...)
 	case opExists:
 		return make([]byte, statBytes)
+	case opSetData:
+		const zxid = 1
+		b := binary.BigEndian.AppendUint64(make([]byte, 8, statBytes), zxid)
+		return b[:statBytes]
 	case opSync:
 		return append(binary.BigEndian.AppendUint32(nil, 1), '/')
 	}
@@ -188,6 +203,17 @@ func nothingBut(ops ...int32) func(int32) bool {
 
 // Of single requests only a write that was done moves Deadline.
 func TestOnlyAWriteMovesDeadline(t *testing.T) {
+	for name, request := range map[string]any{
+		"a multi": &zk.CheckVersionRequest{Path: "/a"}, "create": create("/a", 0), "setData": &zk.SetDataRequest{Path: "/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onlyAWriteMovesDeadline(t, request)
+		})
+	}
+}
+
+func onlyAWriteMovesDeadline(t *testing.T, request any) {
 	const granted = 40 * time.Second // the first heartbeat comes after five
 	s, l := onScript(t, granted)
 	ctx := within(t, 20*time.Second)
@@ -201,13 +227,14 @@ func TestOnlyAWriteMovesDeadline(t *testing.T) {
 	}
 	require.Equal(t, opened, l.Deadline(), "a read moves it")
 	s.refuseWrites(nodeExists)
-	_, err := l.Multi(ctx, create("/a", 0))
+	_, err := l.Multi(ctx, request)
 	require.ErrorIs(t, err, zk.ErrNodeExists)
 	require.Equal(t, opened, l.Deadline(), "a refusal, which some servers give by themselves, moves it")
 	s.refuseWrites(0)
 	before := time.Now()
-	_, err = l.Multi(ctx, create("/a", 0))
+	w, err := l.Multi(ctx, request)
 	require.NoError(t, err)
+	require.EqualValues(t, 1, w.Zxid)
 	require.False(t, l.Deadline().Before(before.Add(granted*3/4)), "a write does not move it")
 }
 

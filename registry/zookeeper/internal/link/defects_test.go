@@ -17,9 +17,8 @@ import (
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
-// Each test here shows one defect of the bare client and that a Link does not have
-// it. If a version of the client mends one, its test fails, and what the Link does
-// about it can be taken out.
+// Each test here shows one defect of the bare client and that a Link does not have it. If a version of the client mends
+// one, its test fails, and what the Link does about it can be taken out.
 
 type quiet struct{}
 
@@ -128,8 +127,7 @@ func TestDefectQueuedWritesRunOnANewSession(t *testing.T) {
 	})
 }
 
-// A server that accepts connections and does not answer costs the session, though
-// another one works.
+// A server that accepts connections and does not answer costs the session, though another one works.
 func TestDefectAStalledServerCostsTheSession(t *testing.T) {
 	other := direct(t)
 	dir := fresh(t, other)
@@ -221,8 +219,7 @@ func (c *failingConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A connection that breaks while the credentials are shown again locks the client
-// up for ever.
+// A connection that breaks while the credentials are shown again locks the client up for ever.
 func TestDefectABreakWhileLoggingInAgainLocksUp(t *testing.T) {
 	const opAuth = 100
 	t.Run("bare", func(t *testing.T) {
@@ -254,8 +251,7 @@ func TestDefectABreakWhileLoggingInAgainLocksUp(t *testing.T) {
 	})
 }
 
-// The error of a write is the socket's own, which says nothing of what was applied;
-// a Link's is classed.
+// The error of a write is the socket's own, which says nothing of what was applied; a Link's is classed.
 func TestDefectWriteErrorsAreNotClassed(t *testing.T) {
 	set := &zk.SetDataRequest{Path: "/", Version: -1}
 	t.Run("bare", func(t *testing.T) {
@@ -266,7 +262,7 @@ func TestDefectWriteErrorsAreNotClassed(t *testing.T) {
 		require.ErrorAs(t, err, &raw)
 	})
 	t.Run("link", func(t *testing.T) {
-		f := &failing{op: opMulti, n: 1}
+		f := &failing{op: opSetData, n: 1}
 		l := open(t, link.Config{Servers: server.Addrs(), SessionTimeout: calm, Dial: f.dialContext})
 		_, err := l.Multi(within(t, 10*time.Second), set)
 		require.ErrorIs(t, err, registry.ErrUncertain)
@@ -320,8 +316,7 @@ func TestDefectEventsAreDropped(t *testing.T) {
 	})
 }
 
-// After a reconnect a read returns the new value before the watch of the old one
-// has fired.
+// After a reconnect a read returns the new value before the watch of the old one has fired.
 func TestDefectNewDataComesBeforeItsEvent(t *testing.T) {
 	const rounds = 10
 	other := direct(t)
@@ -465,8 +460,7 @@ func TestDefectNamesAreLookedUpOnce(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A client of one server waits for a second before it dials again, and fails what
-// was queued.
+// A client of one server waits for a second before it dials again, and fails what was queued.
 func TestDefectOneServerIsDialledAfterAPause(t *testing.T) {
 	proxy := way(t)
 	c := bare(t, []string{proxy.Addr()}, 10*time.Second, nil, nil)

@@ -1,6 +1,5 @@
-// Package link keeps one session with ZooKeeper on a client of
-// github.com/go-zookeeper/zk, and makes of it what the contract of package
-// registry asks: one connection at a time, one session, one life.
+// Package link keeps one session with ZooKeeper on a client of github.com/go-zookeeper/zk, and makes of it what the
+// contract of package registry asks: one connection at a time, one session, one life.
 //
 //	l, err := link.Open(ctx, link.Config{Servers: []string{"127.0.0.1:2181"}, SessionTimeout: 6 * time.Second})
 //	...
@@ -42,20 +41,17 @@
 //
 // # Requests
 //
-// Reads are repeated over broken connections until their context or the session
-// ends. A Multi is carried out at most once: it is sent again only when the server
-// has refused, as a whole, one that it was a part of. One whose caller has left may wait
-// in the client for the next connection, and be carried out there.
+// Reads are repeated over broken connections until their context or the session ends. A Multi is carried out at most
+// once: it is sent again only when the server has refused, as a whole, one that it was a part of. One whose caller has
+// left may wait in the client for the next connection, and be carried out there.
 //
 // # Concurrency and goroutines
 //
-// A Link is safe for concurrent use. It has three goroutines, and the client's two while
-// connected; a request runs on a goroutine of its own until it is answered. Close joins
-// them all.
+// A Link is safe for concurrent use. It has three goroutines, and the client's two while connected; a request runs on a
+// goroutine of its own until it is answered. Close joins them all.
 //
 // # Errors
 //
-// Errors wrap registry.ErrUnavailable, ErrUncertain, ErrSessionLost, ErrDenied
-// and ErrInvalid. What the server says of an operation is the client's error
-// (zk.ErrNoNode and so on), bare.
+// Errors wrap registry.ErrUnavailable, ErrUncertain, ErrSessionLost, ErrDenied and ErrInvalid. What the server says of
+// an operation is the client's error (zk.ErrNoNode and so on), bare.
 package link

@@ -4,11 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
 // Operations and reserved request numbers of the protocol (ZooDefs.java, ClientCnxn.java of ZooKeeper).
 const (
+	opCreate    = 1
 	opDelete    = 2
 	opExists    = 3
 	opGetData   = 4
@@ -147,5 +149,13 @@ func withRevision(frame []byte, zxid int64) []byte {
 	w.int64(zxid)
 	w.b = append(w.b, make([]byte, afterMzxid)...)
 	w.header(opError, 1)
+	return w.frame()
+}
+
+// withNumber puts zxid in the place of the path in the answer to a create: the path is known,
+// and the number would be dropped.
+func withNumber(frame []byte, zxid int64) []byte {
+	w := &writer{b: frame[:4+headerBytes]}
+	w.text(strconv.FormatInt(zxid, 10))
 	return w.frame()
 }

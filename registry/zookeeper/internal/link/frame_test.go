@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// results is the body of a multi's answer: one result for each code, 0 for what was
-// fine until another failed.
+// results is the body of a multi's answer: one result for each code, 0 for what was fine until another failed.
 func results(codes ...int32) []byte {
 	w := &writer{}
 	for _, code := range codes {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A server answers pings and reads by itself, also when it is cut off from the others
-// and the session has ended there. So Deadline is the earlier of two instants, and
-// neither moves by such answers:
+// A server answers pings and reads by itself, also when it is cut off from the others and the session has ended there.
+// So Deadline is the earlier of two instants, and neither moves by such answers:
 //
 //   - T after the leader heard of the session, less T/4. A follower must ask its leader
 //     for the answer to a sync, to a write, and to a reconnect. With the question of a
@@ -23,9 +22,8 @@ import (
 //     less than T after such a write was sent; T/8 is for clocks that run at different
 //     rates. A new session is such a write too; a reconnect is none.
 //
-// A heartbeat every T/8 is a sync and a write in turn: both instants are 5/8 T ahead at
-// least, at half the writes. Done is closed T/20 before Deadline, since timers are
-// late and never early.
+// A heartbeat every T/8 is a sync and a write in turn: both instants are 5/8 T ahead at least, at half the writes. Done
+// is closed T/20 before Deadline, since timers are late and never early.
 const (
 	beatsPerTimeout  = 8
 	writeEvery       = 2 // heartbeats

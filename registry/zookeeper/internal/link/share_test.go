@@ -18,14 +18,24 @@ import (
 	"github.com/elasticron/elasticron/registry/zookeeper/internal/link"
 )
 
-const opMulti = 14
+// What writes are on the wire: a set or create alone is sent as what it is.
+const (
+	opCreate  = 1
+	opSetData = 5
+	opMulti   = 14
+)
+
+func isWrite(frame []byte) bool {
+	op := binary.BigEndian.Uint32(frame[8:])
+	return op == opMulti || op == opSetData || op == opCreate
+}
 
 // frames remembers what was written to the sockets of a link: frames, whole ones.
 type frames struct {
 	mu  sync.Mutex
 	all [][]byte // of the latest connection; the first asks for the session
 
-	cutsMulti bool // the connection breaks once a multi was written on it, and no later one
+	cutsWrite bool // the connection breaks once a write was sent on it, and no later one
 }
 
 type framed struct {
@@ -47,10 +57,10 @@ func (c framed) Write(b []byte) (int, error) {
 	for rest := b; len(rest) >= 4; {
 		n := 4 + int(binary.BigEndian.Uint32(rest))
 		c.f.all = append(c.f.all, append([]byte(nil), rest[:n]...))
-		cuts = cuts || c.f.cutsMulti && len(c.f.all) > 1 && binary.BigEndian.Uint32(rest[8:]) == opMulti
+		cuts = cuts || c.f.cutsWrite && len(c.f.all) > 1 && isWrite(rest)
 		rest = rest[n:]
 	}
-	c.f.cutsMulti = c.f.cutsMulti && !cuts
+	c.f.cutsWrite = c.f.cutsWrite && !cuts
 	c.f.mu.Unlock()
 	n, err := c.Conn.Write(b)
 	if cuts {
@@ -59,12 +69,12 @@ func (c framed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// count is how many multis were sent.
+// count is how many writes were sent.
 func (f *frames) count() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range f.all[1:] {
-		if binary.BigEndian.Uint32(b[8:]) == opMulti {
+		if isWrite(b) {
 			n++
 		}
 	}
@@ -175,8 +185,7 @@ func TestWritesShareARequest(t *testing.T) {
 	require.EqualValues(t, 1, c.version(c.dir+"/n7"))
 }
 
-// Who shared a multi with a request that was refused is not refused for that, and
-// is carried out once.
+// Who shared a multi with a request that was refused is not refused for that, and is carried out once.
 func TestRefusalIsOnlyTheCallersOwn(t *testing.T) {
 	c := newBusyLink(t)
 	good, bad := c.waits(c.ctx, set(c.dir+"/first0", 0)), c.waits(c.ctx, create(c.dir+"/new", 0), set(c.dir+"/first1", 7))
@@ -216,8 +225,7 @@ func TestLeavingWhileItWaits(t *testing.T) {
 	require.Nil(t, stat)
 }
 
-// Of a connection that breaks only what was sent on it is unknown. What waits goes
-// on with the next.
+// Of a connection that breaks only what was sent on it is unknown. What waits goes on with the next.
 func TestBreakWhileItWaits(t *testing.T) {
 	c := newBusyLink(t)
 	waits := c.waits(c.ctx, create(c.dir+"/waits", 0))
@@ -235,7 +243,7 @@ func TestBreakWhileItWaits(t *testing.T) {
 func TestLostAnswerToAShare(t *testing.T) {
 	c := newBusyLink(t)
 	c.frames.mu.Lock()
-	c.frames.cutsMulti = true
+	c.frames.cutsWrite = true
 	c.frames.mu.Unlock()
 	var all []func() (link.Written, error)
 	for range 3 {
@@ -266,8 +274,7 @@ func TestCloseWhileItWaits(t *testing.T) {
 	}
 }
 
-// The holders of a lock are told apart by the number of the transaction that made
-// their nodes.
+// The holders of a lock are told apart by the number of the transaction that made their nodes.
 func TestWhatIsToBeAloneSharesNothing(t *testing.T) {
 	c := newBusyLink(t)
 	var all sync.WaitGroup
@@ -294,8 +301,7 @@ func TestWhatIsToBeAloneSharesNothing(t *testing.T) {
 	require.Len(t, numbers, 4)
 }
 
-// A server that is behind what the session has seen must be able to refuse it, also
-// when the client knows of no answer.
+// A server that is behind what the session has seen must be able to refuse it, also when the client knows of no answer.
 func TestReconnectTellsTheNewestTransaction(t *testing.T) {
 	proxy, f := way(t), &frames{}
 	l := open(t, link.Config{Servers: []string{proxy.Addr()}, SessionTimeout: calm, Dial: f.dial})

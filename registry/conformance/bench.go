@@ -48,9 +48,9 @@ type BenchClient interface {
 // What Bench spends. Short rounds of the adapter and of the raw client take turns,
 // so that noise hits both.
 const (
-	benchRounds   = 31
+	benchRounds   = 61
 	benchFew      = 7                      // rounds that there are in any case
-	benchTime     = 9 * time.Second        // after which there are no more
+	benchTime     = 20 * time.Second       // after which there are no more
 	benchRound    = 150 * time.Millisecond // at least; what is in flight then is waited for
 	benchChanges  = 100                    // of a watch, in one round
 	benchValue    = 64                     // bytes

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -167,7 +168,7 @@ func TestUnexplainedPlan(t *testing.T) {
 func TestSharedRequestsFit(t *testing.T) {
 	wide := func(i int) *plan {
 		var ops []registry.Op
-		for j := range registry.PortableLimits().MaxOps {
+		for j := range maxSharingOps {
 			ops = append(ops, registry.Create(fmt.Sprint("/d", i, "/", j, "/n"), nil))
 		}
 		return newPlan(ops, 1, false)
@@ -181,11 +182,11 @@ func TestSharedRequestsFit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		plan func(int) *plan
 		want []int
-	}{"Wide": {wide, []int{8, 8, 4}}, "Narrow": {narrow, []int{20}}, "Heavy": {heavy, []int{3, 3, 3, 3, 3, 3, 2}}} {
+	}{"Wide": {wide, []int{32, 8}}, "Narrow": {narrow, []int{40}}, "Heavy": {heavy, append(slices.Repeat([]int{3}, 13), 1)}} {
 		t.Run(name, func(t *testing.T) {
 			var joined []int
 			add, n := room(), 0
-			for i := range 20 {
+			for i := range 40 {
 				if add(tc.plan(i)) {
 					n++
 					continue
@@ -202,7 +203,7 @@ func TestSharedRequestsFit(t *testing.T) {
 // There is no room for what is too large to share: it goes at once.
 func TestLargeCommitsShareNothing(t *testing.T) {
 	var many []registry.Op
-	for i := range maxTxnOps - 1 {
+	for i := range maxSharingOps + 1 {
 		many = append(many, registry.Set(fmt.Sprint("/n", i), nil, 0))
 	}
 	heavy := []registry.Op{registry.Set("/n", make([]byte, maxSharedBytes/2), 0)}

@@ -50,7 +50,7 @@ type conn struct {
 	room    *sync.Cond // unsent has shrunk, or all is over
 	asked   time.Time  // when the session was asked for; zero: not yet
 	unsent  []byte
-	sent    []byte // a buffer for unsent
+	spare   []byte // a buffer for unsent
 	writing bool   // somebody writes to the socket
 	pending []sent // requests that are not answered, in their order
 	beats   uint32 // heartbeats sent so far
@@ -160,7 +160,7 @@ func (c *conn) send() {
 	c.writing = true
 	for len(c.unsent) > 0 && c.over.Err() == nil {
 		data := c.unsent
-		c.unsent, c.sent = c.sent[:0], nil
+		c.unsent, c.spare = c.spare[:0], nil
 		c.room.Broadcast()
 		c.mu.Unlock()
 		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.l.timeout()))
@@ -169,7 +169,7 @@ func (c *conn) send() {
 		}
 		c.mu.Lock()
 		if cap(data) <= keepFrame {
-			c.sent = data
+			c.spare = data
 		}
 	}
 	c.writing = false

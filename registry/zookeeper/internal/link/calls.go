@@ -60,7 +60,8 @@ func read[T any](ctx context.Context, l *Link, watch bool, op int32, path string
 		if err := l.await(ctx); err != nil {
 			return zero, gaveUp(err, last)
 		}
-		v, err := zero, error(nil)
+		var v T
+		var err error
 		if ctx == l.Context() { // a goroutine of the session's: who waits for it waits for f too
 			v, err = f()
 		} else {

@@ -62,7 +62,7 @@ func read[T any](ctx context.Context, l *Link, watch bool, op int32, path string
 		}
 		var v T
 		var err error
-		if ctx == l.Context() { // a goroutine of the session's: who waits for it waits for f too
+		if ctx == l.Context() { // nothing ends this wait but the session's end, at which the client answers f
 			v, err = f()
 		} else {
 			v, err = within(ctx, l, f)

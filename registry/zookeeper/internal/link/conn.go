@@ -122,7 +122,7 @@ func (c *conn) request(b []byte) {
 		c.pending = append(c.pending, s)
 	}
 	if c.unsent = append(c.unsent, b...); len(c.pending) == 1 {
-		c.send() // nothing else is under way, with which it could share
+		c.send() // nothing else is under way that it could share a system call with
 	} else {
 		wait.Wake(c.wake)
 	}
@@ -131,7 +131,7 @@ func (c *conn) request(b []byte) {
 	}
 }
 
-// queue leaves b to the flusher. c.mu is held.
+// queue leaves b to flush. c.mu is held.
 func (c *conn) queue(b []byte) {
 	c.unsent = append(c.unsent, b...)
 	wait.Wake(c.wake)
@@ -152,7 +152,8 @@ func (c *conn) flush() {
 	}
 }
 
-// send writes what is queued, unless another is at it, who writes this too. c.mu is held, but not while it writes.
+// send writes what is queued. Where another goroutine is writing already, that one goes on with it. c.mu is held, but
+// not during a write.
 func (c *conn) send() {
 	if c.writing {
 		return

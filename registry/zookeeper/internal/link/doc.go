@@ -30,8 +30,8 @@
 //     itself up when the connection breaks at that moment.
 //   - A write error ends the connection and is never the result of a request. Writes
 //     of concurrent requests share a system call, and so do reads.
-//   - Every write is a multi, and brings the number of its transaction back: the client
-//     drops it, so it is put into the answer as the result of one more set.
+//   - Every write brings the number of its transaction back, which the client drops: it is put into the answer, of a
+//     multi as the result of one more set, of a create that is sent alone in the place of the path.
 //   - Eight multis are sent one by one; those that come while as many are under way share
 //     the next (package share), and are sent one by one when it is refused. The bare client
 //     sends each alone, which keeps a server busy.
@@ -48,7 +48,8 @@
 // # Concurrency and goroutines
 //
 // A Link is safe for concurrent use. It has three goroutines, and the client's two while connected; a request runs on a
-// goroutine of its own until it is answered. Close joins them all.
+// goroutine of its own until it is answered, unless it is a read with the session's own context, which runs on the
+// caller's. Close joins them all.
 //
 // # Errors
 //

@@ -61,26 +61,28 @@ func (l *Link) MultiAlone(ctx context.Context, requests ...any) (w Written, sett
 	return w, over, err
 }
 
-// write sends a set or create that is alone as what it is: a multi of one takes longer (BenchmarkRegistry).
+// write sends a set or create that is alone as what it is: a multi of one takes longer (BenchmarkRegistry). A create
+// whose path the service completes stays a multi: its path is asked for, and withNumber would lose it.
 func (l *Link) write(requests []any) ([]zk.MultiResponse, error) {
-	if len(requests) > 1 {
-		return l.zk.Multi(requests...)
-	}
-	stat := &zk.Stat{}
-	var err error
-	switch r := requests[0].(type) {
-	case *zk.SetDataRequest:
-		stat, err = l.zk.Set(r.Path, r.Data, r.Version)
-	case *zk.CreateRequest:
-		if r.Flags&zk.FlagSequence != 0 {
-			return l.zk.Multi(r) // the path is asked for
+	if len(requests) == 1 {
+		switch r := requests[0].(type) {
+		case *zk.SetDataRequest:
+			return single(l.zk.Set(r.Path, r.Data, r.Version))
+		case *zk.CreateRequest:
+			if r.Flags&zk.FlagSequence != 0 {
+				break
+			}
+			number, err := l.zk.Create(r.Path, r.Data, r.Flags, r.Acl)
+			stat := &zk.Stat{}
+			stat.Mzxid, _ = strconv.ParseInt(number, 10, 64)
+			return single(stat, err)
 		}
-		var number string
-		number, err = l.zk.Create(r.Path, r.Data, r.Flags, r.Acl)
-		stat.Mzxid, _ = strconv.ParseInt(number, 10, 64) // see withNumber
-	default:
-		return l.zk.Multi(r)
 	}
+	return l.zk.Multi(requests...)
+}
+
+// single makes what a multi of one would return of the answer to one request.
+func single(stat *zk.Stat, err error) ([]zk.MultiResponse, error) {
 	return []zk.MultiResponse{{Error: err}, {Stat: stat}}, err
 }
 

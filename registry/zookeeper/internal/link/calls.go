@@ -62,7 +62,7 @@ func read[T any](ctx context.Context, l *Link, watch bool, op int32, path string
 		}
 		var v T
 		var err error
-		if ctx == l.Context() { // nothing ends this wait but the session's end, at which the client answers f
+		if ctx == l.Context() { // only the session's own goroutines, which Close joins; the client answers f by then
 			v, err = f()
 		} else {
 			v, err = within(ctx, l, f)

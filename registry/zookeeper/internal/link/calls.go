@@ -62,7 +62,8 @@ func read[T any](ctx context.Context, l *Link, watch bool, op int32, path string
 		}
 		var v T
 		var err error
-		if ctx == l.Context() { // only the session's own goroutines, which Close joins; the client answers f by then
+		// The session's own goroutines need none more: Close joins them, and the client answers f by then.
+		if ctx == l.Context() {
 			v, err = f()
 		} else {
 			v, err = within(ctx, l, f)

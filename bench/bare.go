@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -36,6 +37,8 @@ type store interface {
 	make(ctx context.Context, jobs []bareJob) error
 	// commit sets the ledgers of jobs, each for itself, in one request.
 	commit(ctx context.Context, jobs []bareJob) error
+	// learn finds out where the ledgers of jobs are, after a commit that was not answered.
+	learn(ctx context.Context, jobs []bareJob) error
 	close() error
 }
 
@@ -84,7 +87,14 @@ func (b *bare) Write(ctx context.Context) (int, error) {
 		group.Go(func() error {
 			i := 0
 			for during.Err() == nil {
-				if err := b.store.commit(during, own[i:i+together]); err != nil {
+				some := own[i : i+together]
+				err := b.store.commit(during, some)
+				if unanswered(err) {
+					if err = patiently(during, func() error { return b.store.learn(during, some) }); err == nil {
+						continue
+					}
+				}
+				if err != nil {
 					return err
 				}
 				commits.Add(int64(together))
@@ -101,6 +111,30 @@ func (b *bare) Write(ctx context.Context) (int, error) {
 }
 
 func (b *bare) Close(context.Context) error { return b.store.close() }
+
+// unanswered reports whether a server that is too busy, or was paused, has not answered in its time.
+func unanswered(err error) bool {
+	for _, is := range []error{
+		zk.ErrConnectionClosed, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost,
+		rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTooManyRequests,
+	} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// patiently repeats what may be done twice until it is answered.
+func patiently(ctx context.Context, do func() error) (err error) {
+	for {
+		if err = do(); !unanswered(err) || wait(ctx, time.Now().Add(unansweredPause)) != nil {
+			return err
+		}
+	}
+}
+
+const unansweredPause = 50 * time.Millisecond
 
 var errBareRefused = errors.New("a condition does not hold")
 
@@ -128,12 +162,31 @@ func newBareEtcd(ctx context.Context, server string) (store, error) {
 
 func (e *bareEtcd) make(ctx context.Context, jobs []bareJob) error {
 	for i := range jobs {
-		answer, err := e.client.Txn(ctx).Then(clientv3.OpPut(jobs[i].life, "", clientv3.WithLease(e.lease)),
-			clientv3.OpPut(jobs[i].ledger, string(bareValue))).Commit()
+		err := patiently(ctx, func() error {
+			answer, err := e.client.Txn(ctx).Then(clientv3.OpPut(jobs[i].life, "", clientv3.WithLease(e.lease)),
+				clientv3.OpPut(jobs[i].ledger, string(bareValue))).Commit()
+			if err == nil {
+				jobs[i].at = answer.Header.Revision
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		jobs[i].at = answer.Header.Revision
+	}
+	return nil
+}
+
+func (e *bareEtcd) learn(ctx context.Context, jobs []bareJob) error {
+	for i, j := range jobs {
+		answer, err := e.client.Get(ctx, j.ledger, clientv3.WithKeysOnly())
+		if err != nil {
+			return err
+		}
+		if len(answer.Kvs) == 0 {
+			return errBareRefused
+		}
+		jobs[i].at = answer.Kvs[0].ModRevision
 	}
 	return nil
 }
@@ -235,6 +288,17 @@ func (z *bareZooKeeper) commit(_ context.Context, jobs []bareJob) error {
 	}
 	for i := range jobs {
 		jobs[i].at++
+	}
+	return nil
+}
+
+func (z *bareZooKeeper) learn(_ context.Context, jobs []bareJob) error {
+	for i, j := range jobs {
+		_, stat, err := z.conn.Get(j.ledger)
+		if err != nil {
+			return err
+		}
+		jobs[i].at = int64(stat.Version)
 	}
 	return nil
 }

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/elasticron/elasticron/bench/internal/contest"
 	"github.com/elasticron/elasticron/internal/testbed"
@@ -187,4 +189,50 @@ func TestAContenderThatCannotReachItsServer(t *testing.T) {
 	require.NoError(t, p.orders.Encode(contest.Config{Contender: ours, Registry: onEtcd, Server: "127.0.0.1:1"}))
 	_, err = p.answer(ctx)
 	require.ErrorContains(t, err, "registry unavailable")
+}
+
+// A busyStore answers every other commit in time, and every other question.
+type busyStore struct {
+	store
+
+	asked, learnt, done int
+	stop                context.CancelFunc
+}
+
+func (b *busyStore) commit(_ context.Context, jobs []bareJob) error {
+	if b.asked++; b.asked%2 == 1 {
+		return rpctypes.ErrTimeout
+	}
+	for i := range jobs {
+		if jobs[i].at != 7 {
+			return errBareRefused
+		}
+	}
+	if b.done++; b.done == 3 {
+		b.stop()
+	}
+	return nil
+}
+
+func (b *busyStore) learn(_ context.Context, jobs []bareJob) error {
+	for i := range jobs {
+		jobs[i].at = 7
+	}
+	if b.learnt++; b.learnt%2 == 1 {
+		return rpctypes.ErrTimeoutDueToLeaderFail
+	}
+	return nil
+}
+
+// A server that does not answer in its time is asked again, and ends no measurement.
+func TestTheBareClientOutlivesABusyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &busyStore{stop: cancel}
+		b := &bare{store: s, shared: 2, jobs: make([]bareJob, 2)}
+		runs, err := b.Write(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 3, runs)
+		require.Equal(t, 6, s.learnt)
+	})
 }

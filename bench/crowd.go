@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -15,6 +16,8 @@ import (
 const (
 	crowdJobs      = 10_000
 	crowdInstances = 10
+	// bereavedProfile is how long the profiles of a survivor and of the server are, from the death on.
+	bereavedProfile = 4 * time.Second
 )
 
 // crashOfTen has ten instances share many jobs, and kills one.
@@ -101,8 +104,27 @@ func (a *arena) bereave(ctx context.Context, contender string, all []*client, it
 	if err != nil {
 		return err
 	}
+	if folder := a.settings.profile; folder != "" {
+		if err := a.profileBereaved(ctx, survive[0], folder); err != nil {
+			return err
+		}
+	}
 	last, err := settled(ctx, survive, items)
 	found["owned"], found["moved"] = max(0, last.Sub(expired).Seconds()), float64(had.Owned.Items)
+	return err
+}
+
+// profileBereaved has a survivor, and the server where it can, write profiles from now on.
+func (a *arena) profileBereaved(ctx context.Context, survivor *client, folder string) error {
+	o := contest.Order{Do: contest.DoMeasure, From: time.Now(), File: filepath.Join(folder, "server.pprof")}
+	o.To = o.From.Add(bereavedProfile)
+	if serve := a.service.profile; serve != nil {
+		if err := serve(o); err != nil {
+			return err
+		}
+	}
+	o.File = filepath.Join(folder, "client.pprof")
+	_, err := survivor.ask(ctx, o)
 	return err
 }
 

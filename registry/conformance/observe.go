@@ -167,9 +167,9 @@ func (o *observation) lostByThemselves() (lost []registry.Session) {
 
 // excuse says why a failure may be the machine's doing, "" where nothing speaks for that, and how often its case is tried
 // at most.
-func (o *observation) excuse(stood time.Duration) (why string, most int) {
-	if tooLong(o, stood) {
-		return fmt.Sprintf("the machine stood still for %v", stood.Round(time.Millisecond)), stalledAttempts
+func (o *observation) excuse(seen slowness) (why string, most int) {
+	if why := seen.excuse(o); why != "" {
+		return why, stalledAttempts
 	}
 	if lost := o.lostByThemselves(); len(lost) > 0 {
 		return fmt.Sprintf("session %s was lost without a fault that explains it: %v", lost[0].ID(), lost[0].Err()), attempts

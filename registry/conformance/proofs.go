@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/elasticron/elasticron/internal/stall"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -31,8 +30,22 @@ const (
 // tried once, on clients of its own, and has to do what it says. What is broken in the
 // adapter may spoil one; so they count only for cases that pass.
 type proofs struct {
-	mu   sync.Mutex
-	kind map[string]*proof
+	mu      sync.Mutex
+	kind    map[string]*proof
+	witness *witness
+}
+
+// attest has a witness heard from now on, which may be nil.
+func (p *proofs) attest(w *witness) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.witness = w
+}
+
+func (p *proofs) witnessed() *witness {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.witness
 }
 
 type proof struct {
@@ -66,10 +79,9 @@ func (p *proofs) begin(h Harness, kind string) *proof {
 	go func() {
 		defer close(one.done)
 		for range stalledAttempts {
-			stood, end := stall.Watch()
+			end := watchSlowness(p)
 			one.problem = prove(h, try)
-			end()
-			if one.problem == "" || !tooLong(h, stood()) {
+			if seen := end(); one.problem == "" || seen.excuse(h) == "" {
 				return
 			}
 		}
@@ -192,12 +204,17 @@ func (p *probe) exists(path string) bool {
 	return err == nil && len(nodes) == 1 && nodes[0].Exists()
 }
 
-// answers says whether the client that may be harmed gets an answer.
-func (p *probe) answers() bool {
-	ctx, cancel := context.WithTimeout(p.ctx, p.h.SessionTimeout()/8)
+// answered says whether the client that may be harmed gets an answer.
+func (p *probe) answered(within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(p.ctx, within)
 	defer cancel()
 	_, err := p.s.Get(ctx, p.dir)
 	return err == nil
+}
+
+// answersAgain says whether it gets one once it is harmed no more, however long a busy service takes.
+func (p *probe) answersAgain() bool {
+	return p.soon(func() bool { return p.answered(p.h.SessionTimeout() / 2) })
 }
 
 // commitInFlight sends a commit whose answer is swallowed, waits until it was applied, and
@@ -260,11 +277,11 @@ func (p *probe) refuse() string {
 		return err.Error()
 	}
 	defer heal()
-	if p.answers() {
+	if p.answered(p.h.SessionTimeout() / 8) {
 		return "the client is still answered"
 	}
 	heal()
-	if !p.soon(p.answers) {
+	if !p.answersAgain() {
 		return "after heal the client is not answered"
 	}
 	return ""
@@ -289,7 +306,7 @@ func (p *probe) blackhole(d Direction) string {
 		return "requests come through"
 	}
 	heal()
-	if !p.soon(p.answers) {
+	if !p.answersAgain() {
 		return "after heal the client is not answered"
 	}
 	return ""

@@ -129,7 +129,8 @@ func Run(t *testing.T, newHarness func(testing.TB) Harness) {
 // and returns how many ran: fewer than all under go test -run.
 func runGroup(t *testing.T, h Harness, cases []testCase) int64 {
 	var ran atomic.Int64
-	h = sharedProofs{h, &proofs{}}
+	shared := &proofs{}
+	h = sharedProofs{h, shared}
 	one := func(c testCase) {
 		t.Run(c.name, func(t *testing.T) {
 			ran.Add(1)
@@ -150,6 +151,9 @@ func runGroup(t *testing.T, h Harness, cases []testCase) int64 {
 			others = append(others, c)
 		}
 	}
+	w, end := watchService(t, h)
+	defer end()
+	shared.attest(w)
 	atOnce(sideBySide, others, one)
 	return ran.Load()
 }
@@ -178,13 +182,35 @@ func atOnce[T any](most int, all []T, f func(T)) {
 const attempts = 3
 
 // stalledAttempts bounds how often a case, or a fault's self-test, is tried that fails while the machine is seen to
-// stand still.
+// stand still, or the service to be slow.
 const stalledAttempts = 6
 
-// tooLong reports whether a machine stood still for longer than an eighth of a session timeout: many cases allow an
-// answer no more.
-func tooLong(h Harness, stood time.Duration) bool {
-	return stood > max(h.SessionTimeout()/8, 100*time.Millisecond)
+// allowance is how long a machine may stand still, or the service take for an answer: an eighth of a session timeout.
+// Many cases allow an answer no more.
+func allowance(h Harness) time.Duration { return max(h.SessionTimeout()/8, 100*time.Millisecond) }
+
+// A slowness is what was seen of the machine and of the service while something was tried.
+type slowness struct{ stood, answered time.Duration }
+
+// watchSlowness begins to see, with the witness of p. It is ended by the first call of end.
+func watchSlowness(p *proofs) (end func() slowness) {
+	begun := time.Now()
+	stood, over := stall.Watch()
+	return func() slowness {
+		over()
+		return slowness{stood(), p.witnessed().longest(begun)}
+	}
+}
+
+// excuse says why something may have failed for the machine's sake, "" where it stood still for no longer than h allows.
+func (s slowness) excuse(h Harness) string {
+	switch {
+	case s.stood > allowance(h):
+		return fmt.Sprintf("the machine stood still for %v", s.stood.Round(time.Millisecond))
+	case s.answered > 0:
+		return fmt.Sprintf("the service took %v to answer a client to which nothing was done", s.answered.Round(time.Millisecond))
+	}
+	return ""
 }
 
 // execute runs one case within its own time and returns what came of it.
@@ -192,10 +218,9 @@ func execute(tb testing.TB, h Harness, c testCase) (failed bool, text string) {
 	var notes []string
 	for n := 1; ; n++ {
 		o := observe(h)
-		stood, end := stall.Watch()
+		end := watchSlowness(o.proofs)
 		failed, text := executeOn(tb, o, c, caseTime, hungTime)
-		end()
-		why, most := o.excuse(stood())
+		why, most := o.excuse(end())
 		if !failed || why == "" {
 			return failed, strings.Join(append(notes, text), "\n")
 		}

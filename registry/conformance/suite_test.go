@@ -140,16 +140,17 @@ func TestCaseIsTriedAgain(t *testing.T) {
 func TestCaseIsTriedAgainWhileTheMachineStandsStill(t *testing.T) {
 	o := observe(newFlawedHarness(flaw{}))
 	for _, test := range []struct {
-		stood time.Duration
-		most  int
-		why   string
+		seen slowness
+		most int
+		why  string
 	}{
-		{0, 1, ""},
-		{flawedTimeout / 8, 1, ""},
-		{flawedTimeout, stalledAttempts, "the machine stood still for " + flawedTimeout.String()},
+		{slowness{}, 1, ""},
+		{slowness{stood: flawedTimeout / 8}, 1, ""},
+		{slowness{stood: flawedTimeout}, stalledAttempts, "the machine stood still for " + flawedTimeout.String()},
+		{slowness{answered: time.Second}, stalledAttempts, "the service took 1s to answer a client to which nothing was done"},
 	} {
-		why, most := o.excuse(test.stood)
-		require.Equal(t, test.most, most, test.stood)
+		why, most := o.excuse(test.seen)
+		require.Equal(t, test.most, most, test.seen)
 		require.Equal(t, test.why, why)
 	}
 }

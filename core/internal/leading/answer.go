@@ -88,7 +88,9 @@ var errLook = errors.New("there is something to assign")
 func (l *Leader) looks() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.look
+	return l.look || slices.ContainsFunc(l.left, func(id string) bool {
+		return slices.Contains(l.present, id) && slices.Contains(l.owners, id)
+	})
 }
 
 func (a *answering) do(ctx context.Context) error {

@@ -32,6 +32,8 @@ type bed struct {
 	mu    sync.Mutex
 	facts Facts // but for the lives, and who is eligible
 	reads map[string]int
+	gets  int                  // requests that these were
+	asks  func(paths []string) // is told of each before it is made; nil: nobody
 
 	refuses func(id string, ops []registry.Op) error // what a member's commits meet instead of the registry
 }
@@ -52,9 +54,14 @@ func (b *bed) meets(id string) func([]registry.Op) error {
 // count counts what members read, by path.
 func (b *bed) count(paths []string) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.gets++
 	for _, p := range paths {
 		b.reads[p]++
+	}
+	asks := b.asks
+	b.mu.Unlock()
+	if asks != nil {
+		asks(paths)
 	}
 }
 

@@ -1,8 +1,10 @@
 package leading
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +12,9 @@ import (
 
 	"github.com/elasticron/elasticron/registry"
 )
+
+// calm is after the last of those who look later.
+const calm = 3*unhurried + time.Second
 
 // crowd joins instances, and returns the leader and the others once all items have owners.
 func (b *bed) crowd(size int) (leader *member, others []*member) {
@@ -27,7 +32,7 @@ func (b *bed) crowd(size int) (leader *member, others []*member) {
 		}
 		return b.led(all...) && b.spread(6, ids(all...)...) && idle == max(0, size-6)
 	})
-	<-time.After(4 * time.Second) // nobody looks any more
+	<-time.After(calm) // nobody looks any more
 	for _, m := range all {
 		if m.id == string(b.get(b.job.Leader()).Value) {
 			leader = m
@@ -80,10 +85,10 @@ func TestWhoHadNothingIsBuriedLater(t *testing.T) {
 		owner.end()
 		took := b.until("its items have an owner", func() bool { return !b.get(b.job.Ledger(owner.id)).Exists() })
 		require.Less(b, took, 100*time.Millisecond)
-		<-time.After(4 * time.Second)
+		<-time.After(calm)
 		require.LessOrEqual(b, b.had(b.job.Base()), 2)
 		leader.Gone(owner.id) // as its instance's node
-		<-time.After(4 * time.Second)
+		<-time.After(calm)
 		require.Zero(b, b.had(b.job.Base()))
 
 		idle := others[slices.IndexFunc(others, func(m *member) bool { return m != owner && b.ledger(m.id).Len() == 0 })]
@@ -91,6 +96,78 @@ func TestWhoHadNothingIsBuriedLater(t *testing.T) {
 		<-time.After(unhurried - 100*time.Millisecond)
 		require.Zero(b, b.had(b.job.Base()))
 		b.until("its ledger is gone", func() bool { return !b.get(b.job.Ledger(idle.id)).Exists() })
+	})
+}
+
+// viewed has f called once, when somebody begins to read what a view takes, and clears what was counted.
+func (b *bed) viewed(f func()) {
+	once := sync.OnceFunc(f)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.reads)
+	b.gets = 0
+	b.asks = func(paths []string) {
+		if slices.Contains(paths, b.job.Base()) {
+			once()
+		}
+	}
+}
+
+// When an owner dies the leader reads once before it commits. That its instance's node goes too, while the leader
+// reads, is no reason to do so again.
+func TestAnOwnersDeathIsOneLook(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		leader, others := b.crowd(3)
+		owner := others[0]
+		b.viewed(func() { leader.Gone(owner.id) })
+		owner.end()
+		took := b.until("its items have an owner", func() bool { return !b.get(b.job.Ledger(owner.id)).Exists() })
+		require.Less(b, took, 100*time.Millisecond)
+		<-time.After(calm)
+		require.Equal(b, 1, b.had(b.job.Base()))
+		require.Equal(b, 1, b.had(b.job.Processing()))
+		require.Equal(b, 1, b.had(b.job.ItemInstance(0)))
+		require.Equal(b, 1, b.gets)
+	})
+}
+
+// An owner that dies while the leader looks, and still shows it to stand, is looked at again at once.
+func TestAnOwnerThatDiesDuringALook(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		leader, others := b.crowd(3)
+		owner := others[0]
+		b.viewed(func() {
+			_ = owner.ses.Close(context.Background()) // its nodes go; the view takes it as it was shown
+		})
+		leader.Look()
+		took := b.until("its items have an owner", func() bool { return !b.get(b.job.Ledger(owner.id)).Exists() })
+		require.Less(b, took, 100*time.Millisecond)
+		// A look that still shows it, one that does not, and one for the flags that it has raised for several commits.
+		require.LessOrEqual(b, b.had(b.job.Base()), 3)
+	})
+}
+
+// The nodes of many items are read once it is known which of them move.
+func TestManyItemsAreReadWhenTheyMove(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.mu.Lock()
+		b.facts.Total = fewItems + 1
+		b.mu.Unlock()
+		leader, owner := b.join("m0", at(time.Millisecond)), b.join("m1", at(time.Millisecond))
+		b.until("the items are spread", func() bool { return b.led(leader, owner) && b.spread(fewItems+1, "m0", "m1") })
+		<-time.After(calm)
+		if string(b.get(b.job.Leader()).Value) == owner.id {
+			leader, owner = owner, leader
+		}
+		moves := b.ledger(owner.id).Len()
+		b.viewed(func() {})
+		owner.end()
+		b.until("its items have an owner", func() bool { return b.ledger(leader.id).Len() == fewItems+1 })
+		read := 0
+		for n := range fewItems + 1 {
+			read += b.had(b.job.ItemInstance(n))
+		}
+		require.Equal(b, moves, read)
 	})
 }
 

@@ -43,7 +43,8 @@ func (l *Leader) lead(ctx context.Context) error {
 		err = l.answer(ctx, plan)
 	}
 	l.mu.Lock()
-	l.viewing = false
+	left := l.left
+	l.viewing, l.left = false, nil
 	if err != nil {
 		l.look = true
 	}
@@ -57,6 +58,9 @@ func (l *Leader) lead(ctx context.Context) error {
 	l.mu.Unlock()
 	if mend {
 		l.tidy.Poke()
+	}
+	for _, id := range left {
+		l.Gone(id)
 	}
 	return l.orAbdicate(ctx, err)
 }
@@ -79,7 +83,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 		l.mu.Lock()
 		l.look = false // what was to be looked at until now is
 		l.mu.Unlock()
-		s, err := l.view(ctx)
+		s, err := l.view(ctx, nodes)
 		again := false
 		var plan *sharding.Plan
 		if err == nil {
@@ -200,8 +204,9 @@ type snapshot struct {
 }
 
 // view reads the ledgers, lives and notices. A ledger is made with its life, and is
-// listed before the lives are read: a life that is missing then is over.
-func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
+// listed before the lives are read: a life that is missing then is over. To items it adds the nodes of items that will
+// move, where there are few: somebody waits for them.
+func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s snapshot, err error) {
 	job := l.cfg.Job
 	names, err := l.cfg.Session.Children(ctx, job.Ledgers())
 	if err != nil {
@@ -219,9 +224,14 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if listened {
 		paths = append(paths, job.Claim())
 	}
+	known := len(paths)
+	paths = append(paths, l.bereftItems(f, items)...)
 	nodes, of, err := l.read(ctx, paths, ids, f.Stands)
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
+	}
+	for _, n := range nodes[known:] {
+		items[n.Path] = n
 	}
 	// A registration that was listed, or seen, and is gone by now may stand under another
 	// id, which was not: its owner has registered anew in between. So it may be where a ledger is missing
@@ -253,25 +263,47 @@ func (l *Leader) view(ctx context.Context) (s snapshot, err error) {
 	if err := l.add(ctx, &s, ids, of); err != nil {
 		return s, err
 	}
-	seen, paged := s, map[string]*ledger.Ledger(nil)
-	for _, m := range s.Members {
-		if m.Ledger != nil && len(m.Ledger.Pages()) > 0 {
-			if paged == nil {
-				paged = map[string]*ledger.Ledger{}
-			}
-			paged[job.Ledger(m.ID)] = m.Ledger
-		}
-	}
+	l.keepView(s)
+	return s, nil
+}
+
+// keepView keeps what others go by of a view: who was present, and ledgers with pages.
+func (l *Leader) keepView(s snapshot) {
+	paged := map[string]*ledger.Ledger(nil)
 	present := make([]string, 0, len(s.Members))
 	for _, m := range s.Members {
+		if m.Ledger != nil && len(m.Ledger.Pages()) > 0 {
+			lazymap.Set(&paged, l.cfg.Job.Ledger(m.ID), m.Ledger)
+		}
 		if m.State != sharding.Dead {
 			present = append(present, m.ID)
 		}
 	}
 	l.mu.Lock()
-	l.seen, l.paged, l.present = &seen, paged, present
+	defer l.mu.Unlock()
+	l.seen, l.paged, l.present = &s, paged, present
+}
+
+// fewItems are so few that all of their nodes are read with the ledgers, where an owner has gone.
+const fewItems = 8
+
+// bereftItems are the nodes that a plan needs which gives away what somebody had who has gone, where there are few; else
+// they are read once there is a plan. What items says of the flags is forgotten.
+func (l *Leader) bereftItems(f Facts, items map[string]registry.Node) (paths []string) {
+	for _, flag := range l.flagPaths() {
+		delete(items, flag)
+	}
+	l.mu.Lock()
+	gone := slices.ContainsFunc(l.owners, func(id string) bool { return !slices.Contains(f.Lives, id) })
 	l.mu.Unlock()
-	return s, nil
+	if items == nil || !gone || f.Total > fewItems {
+		return nil
+	}
+	paths = l.flagPaths()
+	for n := range f.Total {
+		paths = append(paths, l.cfg.Job.Item(n), l.cfg.Job.ItemInstance(n))
+	}
+	return paths
 }
 
 // read reads nodes, and those of ids, each of them as paths has them. Of an id that the watches show to stand the

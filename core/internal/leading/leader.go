@@ -111,7 +111,8 @@ type Leader struct {
 	led      bool               // this registration has held the term
 	able     bool
 	look     bool
-	viewing  bool // lead is under way
+	viewing  bool     // lead is under way
+	left     []string // instances that have gone since: its view may show them to stand
 	untidy   bool
 	off      bool // failover was switched off: nodes of it may stand
 	mend     bool // the items' instance nodes are to be compared with the ledgers
@@ -190,7 +191,12 @@ func (l *Leader) Look() {
 // those in which it had none.
 func (l *Leader) Gone(id string) {
 	l.mu.Lock()
-	known, waits := slices.Contains(l.present, id), l.viewing || slices.Contains(l.owners, id)
+	if l.viewing {
+		l.left = append(l.left, id)
+		l.mu.Unlock()
+		return // lead tells it again
+	}
+	known, waits := slices.Contains(l.present, id), slices.Contains(l.owners, id)
 	l.look = l.look || waits
 	l.mu.Unlock()
 	switch {
@@ -203,7 +209,7 @@ func (l *Leader) Gone(id string) {
 
 // unhurried is how long jobs with items that wait for an owner have, before the others are looked at, spread over
 // twice that time.
-const unhurried = time.Second
+const unhurried = 5 * time.Second
 
 // LookLater is Look for what nobody waits for.
 func (l *Leader) LookLater() {

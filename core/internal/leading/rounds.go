@@ -231,7 +231,7 @@ func (r *rounds) open(f Facts) bool {
 
 // claim reads how far all are, and claims what they have reached.
 func (l *Leader) claim(ctx context.Context) error {
-	s, err := l.view(ctx)
+	s, err := l.view(ctx, nil)
 	if err != nil {
 		return err
 	}

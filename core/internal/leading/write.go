@@ -81,7 +81,7 @@ type writing struct {
 func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) error {
 	l, first := w.leader, w.done.Commits == 0
 	ops := l.stepOps(step, w.s, w.nodes, l.refused >= patience && !last)
-	for j, f := range []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()} {
+	for j, f := range l.flagPaths() {
 		switch {
 		case first && !last && !w.nodes[f].Exists() && j == 0:
 			ops = append(ops, registry.CreateEphemeral(f, nil))
@@ -226,22 +226,25 @@ func (l *Leader) room(nodes map[string]registry.Node) sharding.Room {
 	}
 }
 
-// itemNodes adds to nodes what stands of the items that move, unless that is known, and the flags.
+// flagPaths are those of the nodes that say to Java members that items are being assigned.
+func (l *Leader) flagPaths() []string { return []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()} }
+
+// itemNodes adds to nodes what stands of the items that move, and the flags, unless that is known.
 func (l *Leader) itemNodes(ctx context.Context, p *sharding.Plan, nodes map[string]registry.Node) error {
 	l.mu.Lock()
 	flagged := len(l.flags) > 0
 	l.mu.Unlock()
-	paths := []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()}
-	for _, f := range paths {
-		delete(nodes, f)
-	}
 	if len(p.Moves) == 0 && !flagged {
 		return nil
 	}
+	paths := slices.DeleteFunc(l.flagPaths(), func(f string) bool { return nodes[f].Path != "" })
 	for _, mv := range p.Moves {
 		if item := l.cfg.Job.Item(mv.Item); nodes[item].Path == "" {
 			paths = append(paths, item, l.cfg.Job.ItemInstance(mv.Item))
 		}
+	}
+	if len(paths) == 0 {
+		return nil
 	}
 	found, err := l.cfg.Session.Get(ctx, paths...)
 	if err != nil {
@@ -257,7 +260,7 @@ func (l *Leader) itemNodes(ctx context.Context, p *sharding.Plan, nodes map[stri
 // ledgers are missing.
 func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes map[string]registry.Node) error {
 	var ops []registry.Op
-	for _, f := range []string{l.cfg.Job.Processing(), l.cfg.Job.Necessary()} {
+	for _, f := range l.flagPaths() {
 		if nodes[f].Exists() {
 			ops = append(ops, registry.Delete(f, registry.AnyVersion))
 		}

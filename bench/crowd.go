@@ -16,8 +16,9 @@ import (
 const (
 	crowdJobs      = 10_000
 	crowdInstances = 10
-	// bereavedProfile is how long the profiles of a survivor and of the server are, from the death on.
-	bereavedProfile = 4 * time.Second
+	// bereavedProfile is how long the profiles of a survivor and of the server are, from the kill on: its session lasts
+	// for six seconds, in which nearly nothing happens.
+	bereavedProfile = 12 * time.Second
 )
 
 // crashOfTen has ten instances share many jobs, and kills one.
@@ -100,32 +101,32 @@ func (a *arena) bereave(ctx context.Context, contender string, all []*client, it
 	if err := dies.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	expired, err := expiry(ctx, present, len(survive))
-	if err != nil {
-		return err
-	}
+	profiled := func() error { return nil }
 	if folder := a.settings.profile; folder != "" {
-		if err := a.profileBereaved(ctx, survive[0], folder); err != nil {
+		if profiled, err = a.profileBereaved(ctx, survive[0], folder); err != nil {
 			return err
 		}
+	}
+	expired, err := expiry(ctx, present, len(survive))
+	if err := errors.Join(err, profiled()); err != nil {
+		return err
 	}
 	last, err := settled(ctx, survive, items)
 	found["owned"], found["moved"] = max(0, last.Sub(expired).Seconds()), float64(had.Owned.Items)
 	return err
 }
 
-// profileBereaved has a survivor, and the server where it can, write profiles from now on.
-func (a *arena) profileBereaved(ctx context.Context, survivor *client, folder string) error {
+// profileBereaved has a survivor, and the server where it can, write profiles from now on. done waits for the former.
+func (a *arena) profileBereaved(ctx context.Context, survivor *client, folder string) (done func() error, err error) {
 	o := contest.Order{Do: contest.DoMeasure, From: time.Now(), File: filepath.Join(folder, "server.pprof")}
 	o.To = o.From.Add(bereavedProfile)
 	if serve := a.service.profile; serve != nil {
 		if err := serve(o); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	o.File = filepath.Join(folder, "client.pprof")
-	_, err := survivor.ask(ctx, o)
-	return err
+	return func() error { _, err := survivor.answer(ctx); return err }, survivor.orders.Encode(o)
 }
 
 // instances returns how the instances of the first job are counted.

@@ -45,7 +45,7 @@ func TestWitness(t *testing.T) {
 		go w.ask(ctx, s)
 		start := time.Now()
 		longest := func(after time.Duration) time.Duration {
-			time.Sleep(time.Until(start.Add(after)))
+			<-time.After(time.Until(start.Add(after)))
 			synctest.Wait()
 			return w.longest(start)
 		}
@@ -55,9 +55,9 @@ func TestWitness(t *testing.T) {
 		require.Equal(t, 400*time.Millisecond, w.longest(start.Add(750*time.Millisecond)))
 		require.Zero(t, w.longest(start.Add(751*time.Millisecond)))
 		// Those that fail begin at 850 ms, and the answer comes 300 ms later.
-		time.Sleep(time.Until(start.Add(1170 * time.Millisecond)))
+		<-time.After(time.Until(start.Add(1170 * time.Millisecond)))
 		require.Equal(t, 300*time.Millisecond, w.longest(start.Add(800*time.Millisecond)))
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		require.Greater(t, w.longest(time.Now()), 9*time.Second)
 		require.Zero(t, (*witness)(nil).longest(start))
 	})

@@ -26,6 +26,7 @@ TABLE = $(if $(filter $@,$(lastword $(GOALS))),-table)
 # Runs a command beside one ZooKeeper that all its tests share; none is an error.
 ZOOKEEPER = ELASTICRON_ZOOKEEPER_REQUIRED=1 ELASTICRON_ETCD_REQUIRED=1 ELASTICRON_POSTGRES_REQUIRED=1 $(GO) run ./internal/testbed/cmd/withzookeeper --
 ADAPTERS = ./registry/etcd ./registry/zookeeper ./registry/postgres ./registry/polled/polledtest
+VERSIONS = ^TestConformanceOf
 BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 
 .PHONY: test
@@ -44,12 +45,14 @@ image: ## an image of ZooKeeper for the Docker engine; its name in bin/image
 .PHONY: others
 others: $(RACETEST) ## the tests of the packages that no other target tests
 	@# The maxima of sharding take six times as long under the race detector, which has nothing to find in functions.
+	@# The measuring module's tests mostly wait, so they run here, and three packages at a time.
 	tools/side-by-side "$(GO) test -timeout 20m ./core/internal/sharding && $(RACETEST) -short -- ./core/internal/sharding" \
-		"$(ZOOKEEPER) $(RACETEST) -timeout 20m -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|postgres|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/(simulation|internal/sharding))$$' | tr '\n' ' ')"
+		"$(MAKE) beside" \
+		"$(ZOOKEEPER) $(RACETEST) -timeout 20m -p 3 -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|postgres|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/(simulation|internal/sharding))$$' | tr '\n' ' ')"
 
 .PHONY: waiting
-waiting: $(RACETEST) ## the next two and both examples at the same time, since all of them mostly wait
-	tools/side-by-side "$(MAKE) beside" "$(MAKE) memory" "$(MAKE) quickstart swap"
+waiting: $(RACETEST) ## the tests in bubbles and both examples at the same time, since all of them mostly wait
+	tools/side-by-side "$(MAKE) memory" "$(MAKE) quickstart swap"
 
 .PHONY: beside
 beside: $(RACETEST) ## the module that measures: its tests, every scenario at a hundredth of its size
@@ -61,9 +64,11 @@ memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the la
 
 .PHONY: conformance
 conformance: $(RACETEST) ## the other adapters' tests: the suite's case counts, and which server they ran against
-	@# SQLite in Go is ten times slower under the race detector.
-	tools/side-by-side "$(GO) test -count=1 -timeout 20m ./examples/adapter" \
-		"$(ZOOKEEPER) $(RACETEST) -log conformance.log -count=1 -timeout 20m -p 3 -v -- $(ADAPTERS)"
+	@# SQLite in Go is ten times slower under the race detector; and the suite on other versions of a server asks what
+	@# these do, of the code that runs under it on the newest.
+	tools/side-by-side "$(GO) test -count=1 -timeout 20m ./examples/adapter && \
+		$(ZOOKEEPER) $(RACETEST) -log versions.log -plain -count=1 -timeout 20m -v -run '$(VERSIONS)' -- $(ADAPTERS)" \
+		"$(ZOOKEEPER) $(RACETEST) -log conformance.log -count=1 -timeout 20m -p 3 -v -skip '$(VERSIONS)' -- $(ADAPTERS)"
 
 .PHONY: defects
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends

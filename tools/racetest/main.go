@@ -1,6 +1,6 @@
 // Racetest is go test -race, repeated where the race detector itself crashed:
 //
-//	racetest [-log file] [flag of go test…] -- package… [flag of the tests…]
+//	racetest [-log file] [-plain] [flag of go test…] -- package… [flag of the tests…]
 //
 // The detector of Go 1.26 crashes now and then (about once in forty runs of
 // registry/memory, once in ten of registry/latch) where a time.AfterFunc starts
@@ -10,7 +10,7 @@
 //
 // With -log, which comes first, everything that is printed goes to a file. Of it only
 // results, case counts and the servers' names are seen, and after a failure what
-// explains it. GO names the go command.
+// explains it. With -plain it is go test without -race. GO names the go command.
 package main
 
 import (
@@ -28,7 +28,7 @@ const (
 	misuse = 2
 
 	tries = 3
-	usage = "racetest: usage: racetest [-log file] [flag of go test…] -- package… [flag of the tests…]"
+	usage = "racetest: usage: racetest [-log file] [-plain] [flag of go test…] -- package… [flag of the tests…]"
 )
 
 func main() {
@@ -46,6 +46,10 @@ func run(args []string, out io.Writer) int {
 		d.close(code != 0)
 		return code
 	}
+	race := []string{"test", "-race"}
+	if len(args) > 0 && args[0] == "-plain" {
+		race, args = race[:1], args[1:]
+	}
 	end := slices.Index(args, "--")
 	if end < 0 || end == len(args)-1 {
 		fmt.Fprintln(out, usage)
@@ -59,7 +63,7 @@ func run(args []string, out io.Writer) int {
 	before := 0 // the exit code of tries in which another package failed
 	for try := 1; ; try++ {
 		v := &verdicts{out: out}
-		code := test(slices.Concat([]string{"test", "-race"}, flags, packages, more), v)
+		code := test(slices.Concat(race, flags, packages, more), v)
 		v.end()
 		if code == 0 {
 			return before

@@ -96,6 +96,13 @@ func TestADigest(t *testing.T) {
 	require.Contains(t, printed.String(), "FAIL\texample.com/bad\t0.1s\nFAIL\npanic: x\nracetest: the end of "+log+":\n=== RUN   TestX\n")
 }
 
+func TestWithoutTheDetector(t *testing.T) {
+	asked := fakeGo(t, good)
+	var printed strings.Builder
+	require.Zero(t, run([]string{"-log", filepath.Join(t.TempDir(), "x.log"), "-plain", "-v", "--", "./..."}, &printed))
+	require.Equal(t, []string{"test -v ./..."}, asked())
+}
+
 func TestADigestEndsWithWhatFailed(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "x.log")
 	const rule = "    rule:     what must be\n"

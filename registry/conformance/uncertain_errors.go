@@ -45,6 +45,14 @@ func (t *caseRun) appliedSoon(path string) {
 	})
 }
 
+// hitSoon gives an answer time to be swallowed that may be on its way: a commit is seen by others before it is answered.
+func (t *caseRun) hitSoon(s registry.Session) {
+	until := time.Now().Add(t.h.SessionTimeout() / 4)
+	for t.h.Faults().Hits(s) == 0 && time.Now().Before(until) {
+		<-time.After(pollEvery)
+	}
+}
+
 // endsIn returns a context that lasts for d, and ends by its deadline or because it is cancelled.
 func (t *caseRun) endsIn(d time.Duration, how error) context.Context {
 	if errors.Is(how, context.DeadlineExceeded) {
@@ -84,6 +92,7 @@ func (t *caseRun) commitInFlightAtClose(from, by string) {
 	failed := make(chan error, 1)
 	go func() { _, err := s.Commit(t.ctx, registry.Create(path, nil)); failed <- err }()
 	t.appliedSoon(path)
+	t.hitSoon(marker)
 	if by == "Close" {
 		t.step("Close of a %s = %v", from, s.Close(t.within(t.h.SessionTimeout()/8)))
 	} else {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -30,22 +31,10 @@ const (
 // tried once, on clients of its own, and has to do what it says. What is broken in the
 // adapter may spoil one; so they count only for cases that pass.
 type proofs struct {
-	mu      sync.Mutex
-	kind    map[string]*proof
-	witness *witness
-}
+	witness atomic.Pointer[witness] // of the service; nil while it may be paused
 
-// attest has a witness heard from now on, which may be nil.
-func (p *proofs) attest(w *witness) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.witness = w
-}
-
-func (p *proofs) witnessed() *witness {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.witness
+	mu   sync.Mutex
+	kind map[string]*proof
 }
 
 type proof struct {

@@ -130,11 +130,11 @@ func Run(t *testing.T, newHarness func(testing.TB) Harness) {
 func runGroup(t *testing.T, h Harness, cases []testCase) int64 {
 	var ran atomic.Int64
 	shared := &proofs{}
-	h = sharedProofs{h, shared}
+	proved := sharedProofs{h, shared}
 	one := func(c testCase) {
 		t.Run(c.name, func(t *testing.T) {
 			ran.Add(1)
-			failed, text := execute(t, h, c)
+			failed, text := execute(t, proved, c)
 			if text != "" {
 				t.Log(text)
 			}
@@ -151,9 +151,9 @@ func runGroup(t *testing.T, h Harness, cases []testCase) int64 {
 			others = append(others, c)
 		}
 	}
-	w, end := watchService(t, h)
+	w, end := watchService(h)
 	defer end()
-	shared.attest(w)
+	shared.witness.Store(w)
 	atOnce(sideBySide, others, one)
 	return ran.Load()
 }
@@ -198,11 +198,11 @@ func watchSlowness(p *proofs) (end func() slowness) {
 	stood, over := stall.Watch()
 	return func() slowness {
 		over()
-		return slowness{stood(), p.witnessed().longest(begun)}
+		return slowness{stood(), p.witness.Load().longest(begun)}
 	}
 }
 
-// excuse says why something may have failed for the machine's sake, "" where it stood still for no longer than h allows.
+// excuse says why something may have failed for the machine's sake, "" where nothing speaks for that.
 func (s slowness) excuse(h Harness) string {
 	switch {
 	case s.stood > allowance(h):

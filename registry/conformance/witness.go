@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
@@ -26,29 +25,35 @@ type answer struct {
 	took time.Duration
 }
 
-// watchService has a witness ask until end, nil where it finds no client. Nobody may pause the service meanwhile.
-func watchService(tb testing.TB, h Harness) (w *witness, end func()) {
-	tb.Helper()
+// watchService has a witness ask until end, nil where that could tell nothing. Nobody may pause the service meanwhile.
+// What the adapter does wrong to the witness is for the cases to find.
+func watchService(h Harness) (w *witness, end func()) {
 	if l, is := h.(LightHarness); is && l.Light() { // where the service stands still, so does this process
 		return nil, func() {}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	reg := h.Registry(ctx, tb)
-	store, err := reg.OpenStore(ctx)
-	if err != nil {
-		cancel()
-		return nil, func() { _ = reg.Close() }
-	}
 	w = &witness{every: h.SessionTimeout() / 40, most: allowance(h)}
-	var asking sync.WaitGroup
-	asking.Go(func() { w.ask(ctx, store) })
+	ctx, cancel := context.WithCancel(context.Background())
+	done, rec := make(chan struct{}), &recorder{}
+	go func() {
+		defer close(done)
+		protect(rec, func() {
+			store, err := h.Registry(ctx, rec).OpenStore(ctx)
+			if err != nil {
+				return
+			}
+			w.ask(ctx, store)
+			ended, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = store.Close(ended)
+		})
+		rec.cleanup()
+	}()
 	return w, sync.OnceFunc(func() {
 		cancel()
-		asking.Wait()
-		ended, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = store.Close(ended)
-		_ = reg.Close()
+		select {
+		case <-done:
+		case <-time.After(hungTime): // it does not heed its context
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,7 +69,7 @@ func TestCaseIsTriedAgainWhileTheServiceIsSlow(t *testing.T) {
 	w := &witness{most: time.Millisecond, asked: time.Now().Add(-time.Second)}
 	h := newFlawedHarness(flaw{})
 	shared := &proofs{}
-	shared.attest(w)
+	shared.witness.Store(w)
 	tried := 0
 	failed, text := execute(t, sharedProofs{h, shared}, testCase{name: "MadeUp", run: func(t *caseRun) {
 		if tried++; tried < 3 {
@@ -83,50 +84,79 @@ func TestCaseIsTriedAgainWhileTheServiceIsSlow(t *testing.T) {
 	require.Contains(t, text, "to answer a client to which nothing was done")
 }
 
-// The witness asks through a client of its own, and leaves nothing behind.
+// The witness asks through a client of its own beside the cases of a group, and leaves nothing behind. A service
+// inside the process needs none.
 func TestWatchService(t *testing.T) {
-	h := &countedHarness{Harness: newFlawedHarness(flaw{})}
-	w, end := watchService(t, h)
-	require.NotNil(t, w)
-	require.Eventually(t, func() bool { return h.asked.Load() > 2 }, 5*time.Second, time.Millisecond)
-	end()
-	end()
-	w, end = watchService(t, lightHarness{h})
-	require.Nil(t, w)
-	end()
+	var asked atomic.Int64
+	h := openHarness{newFlawedHarness(flaw{}), func(ctx context.Context, reg registry.Registry) (registry.StoreCloser, error) {
+		s, err := reg.OpenStore(ctx)
+		return countedStore{s, &asked}, err
+	}}
+	cases := []testCase{{name: "MadeUp", run: func(t *caseRun) {
+		t.eventually("three questions", func() string {
+			if n := asked.Load(); n < 3 {
+				return fmt.Sprint(n)
+			}
+			return ""
+		})
+	}}}
+	require.EqualValues(t, 1, runGroup(t, h, cases))
+	asked.Store(0)
+	cases[0].run = func(t *caseRun) { t.still(nil) }
+	require.EqualValues(t, 1, runGroup(t, lightHarness{h}, cases))
+	require.Zero(t, asked.Load())
 }
 
-// A countedHarness counts what is read through its stores without a life.
-type countedHarness struct {
+// An adapter that cannot open a store fails in its cases, and not beside them.
+func TestWitnessOfABrokenAdapter(t *testing.T) {
+	for name, open := range map[string]func(context.Context, registry.Registry) (registry.StoreCloser, error){
+		"refuses": func(context.Context, registry.Registry) (registry.StoreCloser, error) {
+			return nil, registry.ErrUnavailable
+		},
+		"waits": func(ctx context.Context, _ registry.Registry) (registry.StoreCloser, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"panics": func(context.Context, registry.Registry) (registry.StoreCloser, error) { panic("broken") },
+	} {
+		begun := time.Now()
+		w, end := watchService(openHarness{newFlawedHarness(flaw{}), open})
+		end()
+		end()
+		require.Zero(t, w.longest(begun), name)
+	}
+}
+
+// An openHarness opens stores without a life in its own way.
+type openHarness struct {
 	Harness
 
-	asked atomic.Int64
+	open func(context.Context, registry.Registry) (registry.StoreCloser, error)
 }
 
-func (h *countedHarness) Registry(ctx context.Context, tb testing.TB) registry.Registry {
+func (h openHarness) Registry(ctx context.Context, tb testing.TB) registry.Registry {
 	tb.Helper()
-	return countedRegistry{h.Harness.Registry(ctx, tb), h}
+	return openRegistry{h.Harness.Registry(ctx, tb), h.open}
 }
 
-type countedRegistry struct {
+type openRegistry struct {
 	registry.Registry
 
-	h *countedHarness
+	open func(context.Context, registry.Registry) (registry.StoreCloser, error)
 }
 
-func (r countedRegistry) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
-	s, err := r.Registry.OpenStore(ctx)
-	return countedStore{s, r.h}, err
+func (r openRegistry) OpenStore(ctx context.Context) (registry.StoreCloser, error) {
+	return r.open(ctx, r.Registry)
 }
 
 type countedStore struct {
 	registry.StoreCloser
 
-	h *countedHarness
+	asked *atomic.Int64
 }
 
 func (s countedStore) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	s.h.asked.Add(1)
+	s.asked.Add(1)
 	return s.StoreCloser.Get(ctx, paths...)
 }
 

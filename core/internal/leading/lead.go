@@ -122,7 +122,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 			return nil, err
 		case !again:
 			l.mu.Lock()
-			l.owners = plan.Owners()
+			l.owners, l.present = plan.Owners(), s.present()
 			l.mu.Unlock()
 			if assigned { // an epoch's items: those of the one before may go
 				l.Tidy()
@@ -263,25 +263,26 @@ func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s sn
 	if err := l.add(ctx, &s, ids, of); err != nil {
 		return s, err
 	}
-	l.keepView(s)
-	return s, nil
-}
-
-// keepView keeps what others go by of a view: who was present, and ledgers with pages.
-func (l *Leader) keepView(s snapshot) {
-	paged := map[string]*ledger.Ledger(nil)
-	present := make([]string, 0, len(s.Members))
+	seen, paged := s, map[string]*ledger.Ledger(nil)
 	for _, m := range s.Members {
 		if m.Ledger != nil && len(m.Ledger.Pages()) > 0 {
-			lazymap.Set(&paged, l.cfg.Job.Ledger(m.ID), m.Ledger)
-		}
-		if m.State != sharding.Dead {
-			present = append(present, m.ID)
+			lazymap.Set(&paged, job.Ledger(m.ID), m.Ledger)
 		}
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seen, l.paged, l.present = &s, paged, present
+	l.seen, l.paged = &seen, paged
+	l.mu.Unlock()
+	return s, nil
+}
+
+// present are those that are not dead.
+func (s *snapshot) present() (ids []string) {
+	for _, m := range s.Members {
+		if m.State != sharding.Dead {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
 }
 
 // fewItems are so few that all of their nodes are read with the ledgers, where an owner has gone.

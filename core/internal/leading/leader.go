@@ -112,7 +112,7 @@ type Leader struct {
 	able     bool
 	look     bool
 	viewing  bool     // lead is under way
-	left     []string // instances that have gone since: its view may show them to stand
+	left     []string // instances that have gone since: it may have taken them to stand
 	untidy   bool
 	off      bool // failover was switched off: nodes of it may stand
 	mend     bool // the items' instance nodes are to be compared with the ledgers
@@ -137,7 +137,7 @@ type Leader struct {
 	rounds   *rounds                   // nil until somebody listens to them, or has
 	clocks   clocks
 	owners   []string  // of items, as the latest plan has left them
-	present  []string  // who was not dead in the latest view
+	present  []string  // who was not dead then
 	bereft   bool      // since nobody leads any more nobody has looked, and items may have no owner
 	former   string    // who led before nobody did
 	vacant   time.Time // since when it waits for others, zero while somebody leads
@@ -202,7 +202,7 @@ func (l *Leader) Gone(id string) {
 	switch {
 	case waits:
 		l.work.Press()
-	case known: // else the latest view has shown that
+	case known: // else the latest plan has taken it to be dead
 		l.LookLater()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,9 @@ type store interface {
 	make(ctx context.Context, jobs []bareJob) error
 	// commit sets the ledgers of jobs, each for itself, in one request.
 	commit(ctx context.Context, jobs []bareJob) error
-	// learn finds out where the ledgers of jobs are, after a commit that was not answered.
-	learn(ctx context.Context, jobs []bareJob) error
+	// renew sets the ledgers of jobs whatever their versions, after a commit that was not answered: the service keeps
+	// the order, so that one cannot change them any more.
+	renew(ctx context.Context, jobs []bareJob) error
 	close() error
 }
 
@@ -90,7 +92,7 @@ func (b *bare) Write(ctx context.Context) (int, error) {
 				some := own[i : i+together]
 				err := b.store.commit(during, some)
 				if unanswered(err) {
-					if err = patiently(during, func() error { return b.store.learn(during, some) }); err == nil {
+					if err = patiently(during, func() error { return b.store.renew(during, some) }); err == nil {
 						continue
 					}
 				}
@@ -114,15 +116,10 @@ func (b *bare) Close(context.Context) error { return b.store.close() }
 
 // unanswered reports whether a server that is too busy, or was paused, has not answered in its time.
 func unanswered(err error) bool {
-	for _, is := range []error{
+	return slices.ContainsFunc([]error{
 		zk.ErrConnectionClosed, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost,
 		rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTooManyRequests,
-	} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
+	}, func(one error) bool { return errors.Is(err, one) })
 }
 
 // patiently repeats what may be done twice until it is answered.
@@ -177,16 +174,17 @@ func (e *bareEtcd) make(ctx context.Context, jobs []bareJob) error {
 	return nil
 }
 
-func (e *bareEtcd) learn(ctx context.Context, jobs []bareJob) error {
+func (e *bareEtcd) renew(ctx context.Context, jobs []bareJob) error {
+	puts := make([]clientv3.Op, len(jobs))
 	for i, j := range jobs {
-		answer, err := e.client.Get(ctx, j.ledger, clientv3.WithKeysOnly())
-		if err != nil {
-			return err
-		}
-		if len(answer.Kvs) == 0 {
-			return errBareRefused
-		}
-		jobs[i].at = answer.Kvs[0].ModRevision
+		puts[i] = clientv3.OpPut(j.ledger, string(bareValue))
+	}
+	answer, err := e.client.Txn(ctx).Then(puts...).Commit()
+	if err != nil {
+		return err
+	}
+	for i := range jobs {
+		jobs[i].at = answer.Header.Revision
 	}
 	return nil
 }
@@ -292,9 +290,9 @@ func (z *bareZooKeeper) commit(_ context.Context, jobs []bareJob) error {
 	return nil
 }
 
-func (z *bareZooKeeper) learn(_ context.Context, jobs []bareJob) error {
+func (z *bareZooKeeper) renew(_ context.Context, jobs []bareJob) error {
 	for i, j := range jobs {
-		_, stat, err := z.conn.Get(j.ledger)
+		stat, err := z.conn.Set(j.ledger, bareValue, -1)
 		if err != nil {
 			return err
 		}

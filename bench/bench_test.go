@@ -191,12 +191,12 @@ func TestAContenderThatCannotReachItsServer(t *testing.T) {
 	require.ErrorContains(t, err, "registry unavailable")
 }
 
-// A busyStore answers every other commit in time, and every other question.
+// A busyStore answers every other commit in time, and every other renewal.
 type busyStore struct {
 	store
 
-	asked, learnt, done int
-	stop                context.CancelFunc
+	asked, renewed, done int
+	stop                 context.CancelFunc
 }
 
 func (b *busyStore) commit(_ context.Context, jobs []bareJob) error {
@@ -214,11 +214,11 @@ func (b *busyStore) commit(_ context.Context, jobs []bareJob) error {
 	return nil
 }
 
-func (b *busyStore) learn(_ context.Context, jobs []bareJob) error {
+func (b *busyStore) renew(_ context.Context, jobs []bareJob) error {
 	for i := range jobs {
 		jobs[i].at = 7
 	}
-	if b.learnt++; b.learnt%2 == 1 {
+	if b.renewed++; b.renewed%2 == 1 {
 		return rpctypes.ErrTimeoutDueToLeaderFail
 	}
 	return nil
@@ -233,6 +233,6 @@ func TestTheBareClientOutlivesABusyServer(t *testing.T) {
 		runs, err := b.Write(ctx)
 		require.NoError(t, err)
 		require.Equal(t, 3, runs)
-		require.Equal(t, 6, s.learnt)
+		require.Equal(t, 6, s.renewed)
 	})
 }

@@ -45,7 +45,7 @@ image: ## an image of ZooKeeper for the Docker engine; its name in bin/image
 .PHONY: others
 others: $(RACETEST) ## the tests of the packages that no other target tests
 	@# The maxima of sharding take six times as long under the race detector, which has nothing to find in functions.
-	@# The measuring module's tests mostly wait, so they run here, and three packages at a time.
+	@# The tests of bench/ mostly wait, so they run at the same time, and the others three packages at a time.
 	tools/side-by-side "$(GO) test -timeout 20m ./core/internal/sharding && $(RACETEST) -short -- ./core/internal/sharding" \
 		"$(MAKE) beside" \
 		"$(ZOOKEEPER) $(RACETEST) -timeout 20m -p 3 -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|postgres|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/(simulation|internal/sharding))$$' | tr '\n' ' ')"
@@ -64,8 +64,8 @@ memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the la
 
 .PHONY: conformance
 conformance: $(RACETEST) ## the other adapters' tests: the suite's case counts, and which server they ran against
-	@# SQLite in Go is ten times slower under the race detector; and the suite on other versions of a server asks what
-	@# these do, of the code that runs under it on the newest.
+	@# SQLite in Go is ten times slower under the race detector. The suite on other versions of a server goes without it
+	@# too: the adapters' code is the same, and runs under it on the newest version.
 	tools/side-by-side "$(GO) test -count=1 -timeout 20m ./examples/adapter && \
 		$(ZOOKEEPER) $(RACETEST) -log versions.log -plain -count=1 -timeout 20m -v -run '$(VERSIONS)' -- $(ADAPTERS)" \
 		"$(ZOOKEEPER) $(RACETEST) -log conformance.log -count=1 -timeout 20m -p 3 -v -skip '$(VERSIONS)' -- $(ADAPTERS)"

@@ -208,11 +208,15 @@ func TestVerdict(t *testing.T) {
 	right.Off = 0
 	require.ErrorContains(t, right.verdict(wantedOf(settings{sizes: []int{3}})), "clocks that were found to be off")
 	broken := full()
-	broken.broken = map[history.Invariant]int{history.Overlap: 1}
-	require.ErrorIs(t, broken.verdict(wantedOf(settings{sizes: []int{3}})), errBroken)
+	broken.broken, broken.ways = map[history.Invariant]int{history.Overlap: 1}, map[string]int{"overlap: two at once": 1}
+	err := broken.verdict(wantedOf(settings{sizes: []int{3}}))
+	require.ErrorIs(t, err, errBroken)
+	require.ErrorContains(t, err, "1 violations; 1 overlap: two at once")
 	troubled := full()
 	troubled.troubles = []string{"w0.1 ended by itself"}
-	require.ErrorIs(t, troubled.verdict(wantedOf(settings{sizes: []int{3}})), errBroken)
+	err = troubled.verdict(wantedOf(settings{sizes: []int{3}}))
+	require.ErrorIs(t, err, errBroken)
+	require.ErrorContains(t, err, "trouble: w0.1 ended by itself")
 	var sum table
 	sum.add(good)
 	sum.add(good)

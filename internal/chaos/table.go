@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -111,11 +112,7 @@ func (t *table) write(out io.Writer) {
 	for _, i := range slices.Sorted(maps.Keys(t.Judged)) {
 		row("judged: "+string(i), t.Judged[i])
 	}
-	sum := 0
-	for _, n := range t.broken {
-		sum += n
-	}
-	row("violations", sum)
+	row("violations", t.violations())
 	_ = w.Flush()
 	for _, what := range slices.Sorted(maps.Keys(t.ways)) {
 		fmt.Fprintf(out, "  %6d  %s\n", t.ways[what], what)
@@ -123,6 +120,13 @@ func (t *table) write(out io.Writer) {
 	for _, text := range t.troubles {
 		fmt.Fprintln(out, "  trouble:", text)
 	}
+}
+
+func (t *table) violations() (sum int) {
+	for _, n := range t.broken {
+		sum += n
+	}
+	return sum
 }
 
 // briefly keeps the table narrow.
@@ -172,15 +176,29 @@ func (t *table) verdict(least wanted) error {
 			void = append(void, fmt.Sprintf("%d %s, at least %d are wanted", x.have, x.what, x.least))
 		}
 	}
-	broken := 0
-	for _, n := range t.broken {
-		broken += n
-	}
-	switch {
-	case broken > 0 || len(t.troubles) > 0 || t.LostWrites > 0:
-		return errBroken
+	switch wrong := t.wrong(); {
+	case len(wrong) > 0:
+		return fmt.Errorf("%w: %s", errBroken, strings.Join(wrong, "; "))
 	case len(void) > 0:
 		return &voidError{void}
 	}
 	return nil
+}
+
+// wrong names all that speaks against the run, for whoever sees the last lines only.
+func (t *table) wrong() []string {
+	var wrong []string
+	if n := t.violations(); n > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d violations", n))
+	}
+	for _, what := range slices.Sorted(maps.Keys(t.ways)) {
+		wrong = append(wrong, fmt.Sprintf("%d %s", t.ways[what], what))
+	}
+	if t.LostWrites > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d acknowledged writes were lost", t.LostWrites))
+	}
+	for _, text := range t.troubles {
+		wrong = append(wrong, "trouble: "+text)
+	}
+	return wrong
 }

@@ -193,7 +193,8 @@ func (c *checker) judgeBarrier(j *job, calls []*Record) {
 	}
 	for k, f := range j.fires {
 		for _, r := range f.ended {
-			if r.Refused && !c.waitedInVain(j, &run{Key: k, entered: r}) && !c.callerDied(j, r.At) && !c.refused(r, hearings) {
+			n := &run{Key: k, entered: r}
+			if r.Refused && !c.waitedInVain(j, n) && !c.diedUntold(n) && !c.callerDied(j, r.At) && !c.refused(r, hearings) {
 				c.blame(Barrier, k, r.At, "it failed for a listener before the round, and none had refused that")
 			}
 		}
@@ -249,7 +250,7 @@ func (c *checker) waitedInVain(j *job, n *run) bool {
 // the registry for whom.
 const tellingLate = 6 * time.Second
 
-// diedUntold reports whether the process that entered a function was killed before it could have
+// diedUntold reports whether the process that entered a function, or had it fail, was killed before it could have
 // told that it had waited too long.
 func (c *checker) diedUntold(n *run) bool {
 	crashed := c.process(n.entered.Who).crashed

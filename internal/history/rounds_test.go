@@ -122,6 +122,10 @@ func TestTheRulesOfTheBarrier(t *testing.T) {
 		}
 	}
 	refused := change(of(Answered, 3000), func(r *Record) { r.Err = "no" })
+	failed := func(h []Record) []Record { // nobody refused, and nothing was entered
+		h = without(without(h, of(Entered, 3000)), of(Returned, 3000))
+		return change(of(Ended, 3000), func(r *Record) { r.Refused = true })(h)
+	}
 	for name, c := range map[string]struct {
 		history []Record
 		broken  bool
@@ -177,9 +181,16 @@ func TestTheRulesOfTheBarrier(t *testing.T) {
 		}), true},
 		"an end without a refusal": {barred(change(of(Ended, 3000), func(r *Record) { r.Refused = true })), true},
 		"ends for a refusal": {barred(func(h []Record) []Record {
-			h = without(without(refused(h), of(Entered, 3000)), of(Returned, 3000))
-			return change(of(Ended, 3000), func(r *Record) { r.Refused = true })(h)
+			return failed(refused(h))
 		}), false},
+		"who had it fail was killed": {barred(func(h []Record) []Record {
+			h = append(failed(h), at(3812, Record{Kind: Crashed, Who: "driver", Of: "w1"}))
+			return append(h, at(3812, Record{Kind: Crashed, Who: "driver", Of: "w2"}))
+		}), false},
+		"and much later than that": {barred(func(h []Record) []Record {
+			h = append(failed(h), at(9400, Record{Kind: Crashed, Who: "driver", Of: "w1"}))
+			return append(h, at(9400, Record{Kind: Crashed, Who: "driver", Of: "w2"}))
+		}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := strict

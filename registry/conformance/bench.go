@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -48,9 +49,10 @@ type BenchClient interface {
 // What Bench spends. Short rounds of the adapter and of the raw client take turns,
 // so that noise hits both.
 const (
-	benchRounds   = 61
-	benchFew      = 7                      // rounds that there are in any case
-	benchTime     = 20 * time.Second       // after which there are no more
+	benchFew      = 31                     // rounds that there are in any case
+	benchTime     = time.Minute            // after which there are no more
+	benchWidth    = 0.03                   // of the ratio's interval, in parts of it: there are no more then either,
+	benchMuch     = 1.1                    // and where all of it is above this
 	benchRound    = 150 * time.Millisecond // at least; what is in flight then is waited for
 	benchChanges  = 100                    // of a watch, in one round
 	benchValue    = 64                     // bytes
@@ -71,10 +73,11 @@ const (
 //	func BenchmarkRegistry(b *testing.B) { conformance.Bench(b, newBenchHarness) }
 //
 // Each is a sub-benchmark whose unit ratio is adapter/raw by throughput, or
-// raw/adapter by delivery time: 1 is as good as raw, more is better. It is that of
-// the medians over the rounds, of which each lets one side run right after the other. The
-// sub-benchmark Table logs all of them, with the quartiles of the rounds' own ratios:
-// where those are far apart the machine was busy with something else. Before all of
+// raw/adapter by delivery time: 1 is as good as raw, more is better. It is the median
+// over rounds, of which each lets one side run right after the other, and there are
+// so many of them, up to a minute, that its interval of 95 % is narrow, or well above 1. The
+// sub-benchmark Table logs all of them, with these intervals: a wide one says that
+// the machine was busy with something else. Before all of
 // them each kind of work is done for a while: a service that compiles as it runs is
 // compared as it is after that.
 func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
@@ -112,8 +115,8 @@ func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
 	})
 }
 
-// A result is what came of one workload: the medians over its rounds, their ratio, which
-// is above 1 where the adapter is better, and the quartiles of the rounds' own ratios.
+// A result is what came of one workload: the medians over its rounds, and that of the rounds' ratios, which
+// is above 1 where the adapter is better, with the interval in which that lies at 95 %.
 type result struct {
 	*workload
 	adapter, raw     float64
@@ -129,12 +132,13 @@ func (c *workload) result(adapter, raw []float64) result {
 			ratios[i] = raw[i] / adapter[i]
 		}
 	}
-	r := result{workload: c, adapter: quantile(adapter, 2), raw: quantile(raw, 2), low: quantile(ratios, 1), high: quantile(ratios, 3)}
-	if r.ratio = r.adapter / r.raw; c.lessIsBetter {
-		r.ratio = r.raw / r.adapter
-	}
+	r := result{workload: c, adapter: median(adapter), raw: median(raw), ratio: median(ratios)}
+	r.low, r.high = interval(ratios)
 	return r
 }
+
+// sure reports whether the interval is as narrow as it needs to be.
+func (r *result) sure() bool { return r.high-r.low <= benchWidth*r.ratio || r.low >= benchMuch }
 
 // table has a line for each kind of work and a column for each number in flight.
 func table(results []result) string {
@@ -160,8 +164,16 @@ func table(results []result) string {
 
 func inFlights() []int { return []int{1, 16, benchInFlight} }
 
-// quantile is the value at so many quarters of the sorted values.
-func quantile(values []float64, quarters int) float64 {
+func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[(len(sorted)-1)*quarters/4]
+	return sorted[(len(sorted)-1)/2]
+}
+
+// interval is where the median of what the values are drawn from lies, at 95 %: between those of them whose ranks are
+// 1.96 standard deviations of a binomial distribution from the middle.
+func interval(values []float64) (low, high float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	n := float64(len(sorted))
+	off := 0.98 * math.Sqrt(n)
+	return sorted[max(0, int(math.Floor(n/2-off)))], sorted[min(len(sorted)-1, int(math.Ceil(n/2+off)))]
 }

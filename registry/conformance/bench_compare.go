@@ -141,11 +141,11 @@ func (d *comparison) workloads() []*workload {
 }
 
 // hold lets both sides take turns, each first in every second round, after one
-// round that does not count.
-func (c *workload) hold() (result, error) {
+// round that does not count, until their ratio is known well enough.
+func (c *workload) hold() (r result, err error) {
 	var adapter, raw []float64
 	start := time.Now()
-	for i := 0; i <= benchFew || i <= benchRounds && time.Since(start) < benchTime; i++ {
+	for i := 0; i <= benchFew || !r.sure() && time.Since(start) < benchTime; i++ {
 		turns := []struct {
 			side
 			took *[]float64
@@ -162,8 +162,11 @@ func (c *workload) hold() (result, error) {
 				*turn.took = append(*turn.took, figure)
 			}
 		}
+		if i > 0 {
+			r = c.result(adapter, raw)
+		}
 	}
-	return c.result(adapter, raw), nil
+	return r, nil
 }
 
 // throughput is how often work is done a second by so many workers.
@@ -216,7 +219,7 @@ func delivery(s side) (float64, error) {
 			return 0, err
 		}
 	}
-	return quantile(took, 2), nil
+	return median(took), nil
 }
 
 // adapted is an adapter's session as a BenchClient.

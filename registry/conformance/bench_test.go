@@ -3,6 +3,8 @@ package conformance
 import (
 	"context"
 	"errors"
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -60,6 +62,29 @@ func TestTableOfResults(t *testing.T) {
 	// The second round was on a machine that stood still: it hit both alike.
 	text := table([]result{c.result([]float64{90, 9, 90}, []float64{100, 10, 100}), late.result([]float64{100}, []float64{80})})
 	require.Regexp(t, `adapter / raw  ratio +1 in flight +16 in flight +\ncreates +90 / 100  0.90 \(0.90–0.90\) +\ndelivery +100 / 80  0.80 \(0.80–0.80\) +$`, text)
-	require.InDelta(t, 3, quantile([]float64{9, 1, 3}, 2), 0)
-	require.InDelta(t, 2, quantile([]float64{5, 4, 3, 2, 1}, 1), 0)
+	require.InDelta(t, 3, median([]float64{9, 1, 3}), 0)
+}
+
+// The interval has the median of what the values are drawn from in about 95 of 100 cases.
+func TestIntervalOfTheMedian(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const of = 4000
+	for _, n := range []int{31, 200} {
+		holds := 0
+		for range of {
+			values := make([]float64, n)
+			for i := range values {
+				values[i] = rng.ExpFloat64()
+			}
+			if low, high := interval(values); low <= math.Ln2 && math.Ln2 <= high {
+				holds++
+			}
+		}
+		require.InDelta(t, 0.96, float64(holds)/of, 0.025, "%d values", n)
+	}
+	low, high := interval([]float64{2, 1})
+	require.Equal(t, []float64{1, 2}, []float64{low, high})
+	require.False(t, (&result{low: 0.9, ratio: 1, high: 0.94}).sure())
+	require.True(t, (&result{low: 0.9, ratio: 1, high: 0.92}).sure())
+	require.True(t, (&result{low: 1.2, ratio: 2, high: 3}).sure())
 }

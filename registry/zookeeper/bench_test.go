@@ -17,10 +17,11 @@ import (
 
 // BenchmarkRegistry compares the adapter with the bare client, on one server whose
 // data is in memory where possible, and which is let to compile what it runs, as
-// ZooKeeper is installed; those of the tests are made to start quickly.
+// ZooKeeper is installed; those of the tests are made to start quickly. Its heap has room for the nodes that are made
+// in some minutes.
 func BenchmarkRegistry(b *testing.B) {
 	conformance.Bench(b, func(tb testing.TB) conformance.BenchHarness {
-		return &benchHarness{testbed.StartZooKeeper(tb, testbed.ZooKeeperOptions{Java: []string{"-XX:TieredStopAtLevel=4", "-Xmx1g"}})}
+		return &benchHarness{testbed.StartZooKeeper(tb, testbed.ZooKeeperOptions{Java: []string{"-XX:TieredStopAtLevel=4", "-Xms4g", "-Xmx4g"}})}
 	})
 }
 

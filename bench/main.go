@@ -105,6 +105,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 	f.IntVar(&s.from, "from", 0, "runs a second to begin with; 0 finds out")
 	f.IntVar(&s.most, "most", 400_000, "runs a second to end with")
 	f.DurationVar(&s.window, "window", s.window, "how long each window is, in whole seconds")
+	f.DurationVar(&s.settle, "settle", s.settle, "how long jobs run before they are measured")
 	f.StringVar(&s.rival.source, "go-etcd-cron", "", "a folder with the source of go-etcd-cron")
 	if err := f.Parse(args); err != nil {
 		return nil, err

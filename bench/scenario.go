@@ -99,13 +99,7 @@ func itemsOf(n int, contenders []string) scenario {
 		append([]column{{key: "runs", title: "runs/s"}, {key: "p50", title: "late p50, ms", digits: 1}, {key: "p99", title: "p99", digits: 1}}, cpuColumns...),
 		func(ctx context.Context, s *settings, contender string, _ figures) (figures, error) {
 			return s.alone(ctx, contender, func(ctx context.Context, c *client) (figures, error) {
-				if _, err := c.add(ctx, contest.Jobs{Count: 1, Items: s.scaled(n), Period: time.Second, Recorded: contender != oursBare}); err != nil {
-					return nil, err
-				}
-				if err := c.runAll(ctx, s.patience); err != nil {
-					return nil, err
-				}
-				m, err := c.measure(ctx, s.window)
+				m, err := s.stage(ctx, c, contest.Jobs{Count: 1, Items: s.scaled(n), Period: time.Second, Recorded: contender != oursBare})
 				return m.figures(), err
 			})
 		},

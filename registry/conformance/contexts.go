@@ -239,28 +239,44 @@ func lockCutOff(t *caseRun) {
 func (t *caseRun) lockCutOff(name string, cut func(registry.Session) (func(), error)) {
 	s, dir := t.open(), t.path("lock "+name)
 	t.create(t.s, dir, "")
-	heal, err := cut(s)
-	t.must(name, err)
-	defer heal()
-	for how, lock := range map[string]func(context.Context, string, []byte) (registry.Lock, error){"Lock": s.Lock, "TryLock": s.TryLock} {
+	for how, lock := range ways(s) {
 		for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
-			start := time.Now()
-			_, err := lock(t.endsIn(t.h.SessionTimeout()/12, end), dir, nil)
-			t.step("%s while the service cannot be reached = %v", how, err)
-			for _, want := range []error{registry.ErrUnavailable, end} {
-				if !errors.Is(err, want) {
-					t.fatalf("%s while the service cannot be reached: error %v; want %q as well", how, err, want)
-				}
-			}
-			if d := time.Since(start); d > t.h.SessionTimeout()/2 {
-				t.fatalf("%s returned %v after its call", how, d)
-			}
+			t.rested(s)
+			t.cutOffCall(s, name, how, end, cut, func(ctx context.Context) error { return second(lock(ctx, dir, nil)) })
 		}
 	}
-	heal()
 	t.present(s, t.dir)
 	t.queue(dir, 0)
 	t.release(t.lock(s, dir))
+}
+
+// rested lets a session have half of its timeout to live, so that it bears one call while the service cannot be reached,
+// on a slow machine too.
+func (t *caseRun) rested(s registry.Session) {
+	t.eventually("half of the timeout to be left", func() string {
+		if left := time.Until(s.Deadline()); left < t.h.SessionTimeout()/2 {
+			return left.String() + " is left"
+		}
+		return ""
+	})
+}
+
+// cutOffCall makes a call while the service cannot be reached: it ends with its context, and says both.
+func (t *caseRun) cutOffCall(s registry.Session, name, how string, end error, cut func(registry.Session) (func(), error), call func(context.Context) error) {
+	heal, err := cut(s)
+	t.must(name, err)
+	defer heal()
+	start := time.Now()
+	err = call(t.endsIn(t.h.SessionTimeout()/12, end))
+	t.step("%s while the service cannot be reached = %v", how, err)
+	for _, want := range []error{registry.ErrUnavailable, end} {
+		if !errors.Is(err, want) {
+			t.fatalf("%s while the service cannot be reached: error %v; want %q as well", how, err, want)
+		}
+	}
+	if d := time.Since(start); d > t.h.SessionTimeout()/2 {
+		t.fatalf("%s returned %v after its call", how, d)
+	}
 }
 
 func (t *caseRun) lockGoesOnTrying() {

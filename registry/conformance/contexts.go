@@ -205,6 +205,7 @@ func releaseEnded(t *caseRun) {
 	t.queue(dir, 0)
 	t.alive(holder)
 	l = t.lock(holder, dir)
+	t.rested(holder)
 	heal, err = t.h.Faults().Refuse(holder)
 	t.must("Refuse", err)
 	defer heal()

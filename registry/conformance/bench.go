@@ -51,8 +51,8 @@ type BenchClient interface {
 const (
 	benchFew      = 31                     // rounds that there are in any case
 	benchTime     = time.Minute            // after which there are no more
-	benchWidth    = 0.03                   // of the ratio's interval, in parts of it: there are no more then either,
-	benchMuch     = 1.1                    // and where all of it is above this
+	benchWidth    = 0.03                   // no more rounds once the ratio's interval is as narrow, in parts of the ratio
+	benchMuch     = 1.1                    // no more rounds once all of the interval is above this
 	benchRound    = 150 * time.Millisecond // at least; what is in flight then is waited for
 	benchChanges  = 100                    // of a watch, in one round
 	benchValue    = 64                     // bytes
@@ -74,12 +74,13 @@ const (
 //
 // Each is a sub-benchmark whose unit ratio is adapter/raw by throughput, or
 // raw/adapter by delivery time: 1 is as good as raw, more is better. It is the median
-// over rounds, of which each lets one side run right after the other, and there are
-// so many of them, up to a minute, that its interval of 95 % is narrow, or well above 1. The
-// sub-benchmark Table logs all of them, with these intervals: a wide one says that
-// the machine was busy with something else. Before all of
-// them each kind of work is done for a while: a service that compiles as it runs is
-// compared as it is after that.
+// over rounds, in each of which one side runs right after the other. There are rounds
+// until the ratio's interval of 95 % is narrow or well above 1, for a minute at most. The
+// sub-benchmark Table logs all ratios with their intervals: a wide one says that the
+// machine was busy with something else. All of it takes up to a quarter of an hour, and
+// nothing that it writes is compacted meanwhile: the service needs room for some
+// gigabytes. Before all of them each kind of work is done for a while: a service that
+// compiles as it runs is compared as it is after that.
 func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
 	b.Helper()
 	h := newHarness(b)
@@ -115,8 +116,8 @@ func Bench(b *testing.B, newHarness func(testing.TB) BenchHarness) {
 	})
 }
 
-// A result is what came of one workload: the medians over its rounds, and that of the rounds' ratios, which
-// is above 1 where the adapter is better, with the interval in which that lies at 95 %.
+// A result is what came of one workload: the median of each side, and the median of the rounds' ratios with its interval
+// of 95 %. A ratio above 1 says that the adapter is better.
 type result struct {
 	*workload
 	adapter, raw     float64
@@ -137,7 +138,7 @@ func (c *workload) result(adapter, raw []float64) result {
 	return r
 }
 
-// sure reports whether the interval is as narrow as it needs to be.
+// sure reports whether further rounds would tell nothing that matters.
 func (r *result) sure() bool { return r.high-r.low <= benchWidth*r.ratio || r.low >= benchMuch }
 
 // table has a line for each kind of work and a column for each number in flight.

@@ -205,7 +205,7 @@ func releaseEnded(t *caseRun) {
 	t.queue(dir, 0)
 	t.alive(holder)
 	l = t.lock(holder, dir)
-	t.rested(holder)
+	t.advances(holder, 0) // so that it bears another outage
 	heal, err = t.h.Faults().Refuse(holder)
 	t.must("Refuse", err)
 	defer heal()
@@ -242,7 +242,7 @@ func (t *caseRun) lockCutOff(name string, cut func(registry.Session) (func(), er
 	t.create(t.s, dir, "")
 	for how, lock := range ways(s) {
 		for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
-			t.rested(s)
+			t.advances(s, 0) // so that it bears one call, on a slow machine too
 			t.cutOffCall(s, name, how, end, cut, func(ctx context.Context) error { return second(lock(ctx, dir, nil)) })
 		}
 	}
@@ -251,18 +251,8 @@ func (t *caseRun) lockCutOff(name string, cut func(registry.Session) (func(), er
 	t.release(t.lock(s, dir))
 }
 
-// rested lets a session have half of its timeout to live, so that it bears one call while the service cannot be reached,
-// on a slow machine too.
-func (t *caseRun) rested(s registry.Session) {
-	t.eventually("half of the timeout to be left", func() string {
-		if left := time.Until(s.Deadline()); left < t.h.SessionTimeout()/2 {
-			return left.String() + " is left"
-		}
-		return ""
-	})
-}
-
-// cutOffCall makes a call while the service cannot be reached: it ends with its context, and says both.
+// cutOffCall makes a call while the service cannot be reached. It returns soon after its context has ended, with the
+// context's error and ErrUnavailable.
 func (t *caseRun) cutOffCall(s registry.Session, name, how string, end error, cut func(registry.Session) (func(), error), call func(context.Context) error) {
 	heal, err := cut(s)
 	t.must(name, err)
@@ -292,13 +282,7 @@ func (t *caseRun) lockGoesOnTrying() {
 // longOutage calls while the client of s is refused for as long as s bears, of its timeout, whatever
 // that is: no call may give up.
 func (t *caseRun) longOutage(s registry.Session, calls map[string]func() error) {
-	was := s.Deadline()
-	t.eventually("a heartbeat", func() string {
-		if s.Deadline().After(was) {
-			return ""
-		}
-		return "Deadline stands"
-	})
+	t.advances(s, 0)
 	outage := min(time.Until(s.Deadline())*2/3, 2*time.Second)
 	results := make(chan string, len(calls))
 	t.cutOff(s, func() {

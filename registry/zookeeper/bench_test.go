@@ -17,8 +17,8 @@ import (
 
 // BenchmarkRegistry compares the adapter with the bare client, on one server whose
 // data is in memory where possible, and which is let to compile what it runs, as
-// ZooKeeper is installed; those of the tests are made to start quickly. Its heap has room for the nodes that are made
-// in some minutes.
+// ZooKeeper is installed; those of the tests are made to start quickly. Its heap holds
+// the million nodes that are made.
 func BenchmarkRegistry(b *testing.B) {
 	conformance.Bench(b, func(tb testing.TB) conformance.BenchHarness {
 		return &benchHarness{testbed.StartZooKeeper(tb, testbed.ZooKeeperOptions{Java: []string{"-XX:TieredStopAtLevel=4", "-Xms4g", "-Xmx4g"}})}

@@ -44,10 +44,10 @@
 // for itself; they have one revision. Those of locks share none, nor do those of more than 32 operations. Reads share
 // requests likewise, up to 128 ranges; what is refused together is asked for again, each by itself.
 //
-// A session is one lease, in whole seconds. A heartbeat leaves every quarter of the timeout. Deadline is the send time
-// of the last one that was acknowledged, plus the timeout, less a tenth; Done is closed a twentieth of the timeout
-// before it. A lease that is revoked is noticed by the next heartbeat, or by the next commit that creates an ephemeral
-// node.
+// A session is one lease, in whole seconds. A heartbeat leaves every quarter of the timeout, whether or not the one
+// before is answered: answers that take up to half of the timeout keep the session. Deadline is the send time of the
+// last one that was acknowledged, plus the timeout, less a tenth; Done is closed a twentieth of the timeout before it. A
+// lease that is revoked is noticed by the next heartbeat, or by the next commit that creates an ephemeral node.
 //
 // Every read is linearizable; Sync sends nothing. Get asks for up to 128 nodes in one request. When the leader of the
 // cluster is lost, leases live on for a full timeout after the election. A heartbeat is answered by the leader. One

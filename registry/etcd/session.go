@@ -38,7 +38,7 @@ func newSession(r *Registry, lease int64, sent time.Time, ttl time.Duration) *se
 	s.lease = lease
 	s.ttl.Store(int64(ttl))
 	s.Begin(strconv.FormatInt(lease, 16), deadline(sent, ttl), lead(ttl))
-	s.Go(s.heartbeat)
+	s.Go(func() { wait.For(s.life, ttl/4); s.heartbeat() })
 	return s
 }
 
@@ -89,36 +89,44 @@ func (s *session) revoke(ctx context.Context) error {
 
 func (s *session) timeout() time.Duration { return time.Duration(s.ttl.Load()) }
 
-// heartbeat renews the lease every quarter of the timeout, and at once again
-// after a failure: a member that hangs costs one attempt, not the session.
+// heartbeat renews the lease every quarter of the timeout, and at once again after a failure. One that takes as long is
+// not given up: the next goes its own way beside it. A member that hangs costs one attempt, and one that is slow none.
 func (s *session) heartbeat() {
-	wait.For(s.life, s.timeout()/4)
 	for n := 0; s.Err() == nil; n++ {
-		if s.pulse() {
+		useful, relieved := s.pulse()
+		if relieved {
+			return
+		}
+		if useful {
 			n = 0
 		}
 		pause(s.life, n)
 	}
 }
 
-// pulse sends heartbeats on one stream until it breaks, or one takes too long, and reports whether any was
-// acknowledged. At most one is on its way, so that the send time of the one that is acknowledged is known.
-func (s *session) pulse() (useful bool) {
+// pulse sends heartbeats on one stream until it breaks, or one takes too long: then it is relieved by another goroutine
+// of heartbeat, and waits for that answer only. It reports whether any was acknowledged. At most one is on its way on a
+// stream, so that the send time of the one that is acknowledged is known.
+func (s *session) pulse() (useful, relieved bool) {
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
-	watchdog := time.AfterFunc(s.timeout()/4, cancel)
-	defer watchdog.Stop()
+	watchdog := time.AfterFunc(s.timeout()/4, func() {
+		s.Go(s.heartbeat)
+		time.AfterFunc(s.timeout(), cancel) // an answer later than that extends nothing
+	})
 	token := s.reg.login.token.Load() // it waits for none: etcd asks for none here
 	stream, err := s.reg.leases.LeaseKeepAlive(show(ctx, token), callOptions...)
 	for err == nil && s.beat(stream) {
+		if !watchdog.Stop() {
+			return true, true
+		}
 		useful = true
-		watchdog.Stop()
 		if !wait.For(ctx, s.timeout()/4) {
 			break
 		}
 		watchdog.Reset(s.timeout() / 4)
 	}
-	return useful
+	return useful, !watchdog.Stop()
 }
 
 // beat renews the lease, or finds that the service has ended it.

@@ -107,6 +107,21 @@ func TestRevokedLeaseEndsTheSession(t *testing.T) {
 	})
 }
 
+// A service that takes longer than a heartbeat's share of the timeout is slow, and not gone.
+func TestSlowHeartbeatsCount(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	s, client := open(t, bed)
+	before := s.Deadline()
+	slow := client.DelayAnswers(sessionTimeout * 2 / 5)
+	eventually(t, 10*sessionTimeout, "three timeouts of heartbeats", func() bool {
+		require.NoError(t, s.Err())
+		return s.Deadline().Sub(before) > 3*sessionTimeout
+	})
+	require.Positive(t, client.Hits(), "void: nothing was late")
+	slow()
+	require.NoError(t, s.Close(within(t, 5*time.Second)))
+}
+
 func TestCloseOnALostSessionRevokes(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
 	s, client := open(t, bed)

@@ -1,7 +1,10 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -108,6 +111,45 @@ func TestReconciliationIsFourReads(t *testing.T) {
 		got.Heartbeat = 0
 		require.Equal(b, memory.Counts{Get: 12, Children: 12}, got, "six reconciliations: ledgers, their values, the items' nodes, their instances")
 	})
+}
+
+// What registering and leading one of many jobs costs until its only instance owns its items: of a job that is known, a
+// commit each for the registration, the election and the assignment. What the watches show may come in another order
+// once in a hundred times, and is looked at once more then: so it is the middle of several starts.
+func TestWhatAStartCosts(t *testing.T) {
+	cfg := core.JobConfig{Cron: "0 0 0 1 1 ? 2099", Shards: 8}
+	const starts = 9
+	var made, known []memory.Counts
+	synctest.Test(t, func(t *testing.T) {
+		srv := memory.NewServer(memory.Config{})
+		b := &bed{T: t, ns: "shop", fake: true,
+			client: func(_ *testing.T, ns string) registry.Registry { return srv.Registry(ns) }}
+		started := func(name string) memory.Counts {
+			srv.ResetRequests()
+			in := b.start(name, newWitness(), cfg)
+			b.until("settled", func() bool { return allOwned(cfg.Shards, in) })
+			synctest.Wait()
+			got := srv.Requests()
+			got.Heartbeat = 0
+			in.stop(b)
+			return got
+		}
+		cfg.Name = "other"
+		started("first") // now the namespace stands
+		for n := range starts {
+			cfg.Name = fmt.Sprint("idle-", n)
+			made = append(made, started("a"))
+			known = append(known, started("b"))
+		}
+	})
+	middle := func(all []memory.Counts) memory.Counts {
+		slices.SortFunc(all, func(a, b memory.Counts) int {
+			return cmp.Compare(a.Get+a.Children+a.Commit+a.WatchAdd, b.Get+b.Children+b.Commit+b.WatchAdd)
+		})
+		return all[len(all)/2]
+	}
+	require.Equal(t, memory.Counts{Open: 1, Commit: 5, Get: 8, Children: 4, WatchAdd: 18}, middle(made), "a new job")
+	require.Equal(t, memory.Counts{Open: 1, Commit: 3, Get: 4, Children: 2, WatchAdd: 18}, middle(known), "a job that is known")
 }
 
 func TestAFireOnARealServiceIsTwoCommitsAndNothingElse(t *testing.T) {

@@ -2,8 +2,10 @@ package core_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -151,6 +153,38 @@ func TestShutDownLeavesNothing(t *testing.T) {
 		require.Len(b, told, 1)
 		require.Equal(b, event.StopShutDown, told[0].Reason)
 		require.Equal(b, id, told[0].Instance)
+	})
+}
+
+// An instance that was elected, and shut down before its watch had shown that, left the leader's node to a session that
+// lives on: nobody led then.
+func TestWhoIsShutDownWhenElectedGivesTheTermBack(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		a := b.start("a", newWitness(), everySecond)
+		b.until("it leads", func() bool { return a.job().Leader != "" })
+		c := b.start("c", newWitness(), everySecond)
+		b.until("both own", func() bool { return allOwned(4, a, c) })
+		leader, elected := b.path(a, "leader/election/instance"), make(chan struct{})
+		c.gate.hold(func(ops []registry.Op) {
+			if slices.ContainsFunc(ops, func(op registry.Op) bool { return op.Path == leader }) {
+				c.gate.hold(nil)
+				c.gate.lag(leader)
+				close(elected)
+			}
+		})
+		a.stop(b)
+		<-elected
+		synctest.Wait()
+		id := c.job().Instance
+		b.remove(c, b.path(c, "instances/"+id))
+		b.until("it has left", func() bool { return c.job().Phase == core.PhaseStopped })
+		nodes, err := b.open(c).Get(b.Context(), leader, b.own(c, "term"), b.own(c, "lives/"+id))
+		require.NoError(b, err)
+		for _, n := range nodes {
+			require.False(b, n.Exists(), n.Path)
+		}
+		d := b.start("d", newWitness(), everySecond)
+		b.until("it owns all", func() bool { return allOwned(4, d) })
 	})
 }
 

@@ -45,9 +45,10 @@ func (l *Leader) lead(ctx context.Context) error {
 	l.mu.Lock()
 	left := l.left
 	l.viewing, l.left = false, nil
-	if err != nil {
+	if err != nil || l.shown.base > l.looked.base || l.shown.schedule > l.looked.schedule {
 		l.look = true
 	}
+	l.shown = inForce{}
 	mend := err == nil && l.mend
 	if err == nil {
 		l.bereft = false
@@ -122,7 +123,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 			return nil, err
 		case !again:
 			l.mu.Lock()
-			l.owners, l.present = plan.Owners(), s.present()
+			l.owners, l.present, l.looked = plan.Owners(), s.present(), inForce{s.base.Modified, s.schedule.Modified}
 			l.mu.Unlock()
 			if assigned { // an epoch's items: those of the one before may go
 				l.Tidy()
@@ -285,26 +286,31 @@ func (s *snapshot) present() (ids []string) {
 	return ids
 }
 
-// fewItems are so few that all of their nodes are read with the ledgers, where an owner has gone.
+// fewItems are so few that all of their nodes are read with the ledgers, where an owner has gone or a term begins.
 const fewItems = 8
 
-// bereftItems are the nodes that a plan needs which gives away what somebody had who has gone, where there are few; else
-// they are read once there is a plan. What items says of the flags is forgotten.
+// bereftItems are the nodes that a plan needs which gives away what somebody had who has gone, and the first plan of a
+// term, where there are few; else they are read once there is a plan. What items says of the flags is forgotten.
 func (l *Leader) bereftItems(f Facts, items map[string]registry.Node) (paths []string) {
 	for _, flag := range l.flagPaths() {
 		delete(items, flag)
 	}
 	l.mu.Lock()
+	first := len(l.present) == 0 && l.former == ""
 	gone := slices.ContainsFunc(l.owners, func(id string) bool { return !slices.Contains(f.Lives, id) })
 	l.mu.Unlock()
-	if items == nil || !gone || f.Total > fewItems {
+	if items == nil || !gone && !first || f.Total > fewItems {
 		return nil
 	}
-	paths = l.flagPaths()
 	for n := range f.Total {
-		paths = append(paths, l.cfg.Job.Item(n), l.cfg.Job.ItemInstance(n))
+		if item := l.cfg.Job.Item(n); gone || items[item].Path == "" {
+			paths = append(paths, item, l.cfg.Job.ItemInstance(n))
+		}
 	}
-	return paths
+	if len(paths) == 0 {
+		return nil
+	}
+	return append(paths, l.flagPaths()...)
 }
 
 // read reads nodes, and those of ids, each of them as paths has them. Of an id that the watches show to stand the

@@ -131,16 +131,19 @@ type Leader struct {
 	triggers map[string]registry.Node  // of ElasticJob's tools, by instance; while this one leads
 	results  map[int64]bool            // runs whose results are watched
 	bell     *time.Timer               // the next look at them
-	base     registry.Node             // as the last view had it
+	base     registry.Node             // as the last view had it; without a path: this term has had none
 	seen     *snapshot                 // the last view, until the items' instance nodes were compared with it
 	paged    map[string]*ledger.Ledger // those with pages in the last view, by path
 	rounds   *rounds                   // nil until somebody listens to them, or has
 	clocks   clocks
 	owners   []string  // of items, as the latest plan has left them
 	present  []string  // who was not dead then
+	looked   inForce   // what it went by
+	shown    inForce   // what a watch has shown during a look
 	bereft   bool      // since nobody leads any more nobody has looked, and items may have no owner
 	former   string    // who led before nobody did
 	vacant   time.Time // since when it waits for others, zero while somebody leads
+	stood    time.Time // when it stood for election; zero: what came of it is known
 
 	// Of the work task alone:
 	stamp     int                   // of this leader's commits
@@ -207,6 +210,29 @@ func (l *Leader) Gone(id string) {
 	}
 }
 
+// OnInForce follows the base and the schedule in force. What the latest look has gone by needs no other.
+func (l *Leader) OnInForce(n registry.Node) {
+	l.mu.Lock()
+	during, known := l.viewing && n.Exists(), n.Exists() && n.Modified == *l.looked.of(l.cfg.Job, n.Path)
+	if during {
+		*l.shown.of(l.cfg.Job, n.Path) = n.Modified // lead compares
+	}
+	l.mu.Unlock()
+	if !during && !known {
+		l.Look()
+	}
+}
+
+// inForce is when the base and the schedule in force were written last.
+type inForce struct{ base, schedule registry.Revision }
+
+func (f *inForce) of(job layout.Job, path string) *registry.Revision {
+	if path == job.Base() {
+		return &f.base
+	}
+	return &f.schedule
+}
+
 // unhurried is how long jobs with items that wait for an owner have, before the others are looked at, spread over
 // twice that time.
 const unhurried = 5 * time.Second
@@ -258,15 +284,18 @@ func (l *Leader) OnLeader(n registry.Node) {
 	l.mu.Lock()
 	was := string(l.node.Value)
 	l.node, l.vacant = n, time.Time{}
+	if n.Exists() || was != "" {
+		l.stood = time.Time{}
+	}
 	now := string(n.Value)
 	self := n.Owned && now == l.cfg.ID
 	follow, unfollow, compares := self && !l.follows, !self && l.follows, !self && l.clocks.watched
 	if l.follows = self; !self {
 		clear(l.triggers)
-		l.owners, l.present = nil, nil
+		l.owners, l.present, l.looked = nil, nil, inForce{}
 	}
 	if follow {
-		l.seen, l.paged = nil, nil // of a term before
+		l.seen, l.paged, l.base = nil, nil, registry.Node{} // of a term before
 	}
 	if follow || n.Exists() && !self {
 		l.weary = false
@@ -338,7 +367,7 @@ func (l *Leader) Leading() string {
 func (l *Leader) Settled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.led && !l.node.Owned
+	return !l.led && !l.node.Owned && l.stood.IsZero()
 }
 
 // enter returns a context for a task, which ends with Close, or when all tasks have left. There is none while
@@ -441,18 +470,18 @@ func (l *Leader) act(ctx context.Context) error {
 	l.mu.Lock()
 	node, led, able := l.node, l.led, l.able
 	ours := node.Owned && string(node.Value) == l.cfg.ID
-	weary := l.weary
+	weary, stood := l.weary, !l.stood.IsZero()
 	work, asked, heard := l.look || len(l.flags) > 0, l.asked, l.rounds != nil && l.rounds.heard
 	l.mu.Unlock()
 	switch {
-	case ours && !able, ours && weary, led && !ours:
+	case ours && !able, ours && weary, led && !ours, stood && !able:
 		return l.abdicate(ctx)
 	case node.Owned && !ours: // somebody wrote another name into our node
 		return l.abdicate(ctx)
 	case !able:
 		return nil
 	case !node.Exists():
-		if l.standsBack() {
+		if l.standsBack() || l.awaitsElection() {
 			return nil
 		}
 		return l.elect(ctx)
@@ -482,10 +511,26 @@ func (l *Leader) life() registry.Op {
 	return registry.Check(l.cfg.Job.Life(l.cfg.ID), registry.AnyVersion)
 }
 
+// awaitsElection reports whether the watch has yet to show who was elected. It may never, where that one is gone again: so
+// this instance stands again after a turn, when somebody pokes it.
+func (l *Leader) awaitsElection() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := turn - time.Since(l.stood)
+	if l.stood.IsZero() || left <= 0 {
+		return false
+	}
+	time.AfterFunc(left, l.work.Poke)
+	return true
+}
+
 // elect tries to become the leader. Who wins is seen by the watch.
 func (l *Leader) elect(ctx context.Context) error {
 	failpoint.Hit(failpoint.BeforeElect)
 	defer failpoint.Hit(failpoint.AfterElect)
+	l.mu.Lock()
+	l.stood = time.Now()
+	l.mu.Unlock()
 	_, err := settle.Commit{
 		Store: l.cfg.Session, Marker: 1,
 		Ops: []registry.Op{
@@ -496,9 +541,15 @@ func (l *Leader) elect(ctx context.Context) error {
 		Shows: func(n registry.Node) bool { return n.Owned && string(n.Value) == l.cfg.ID },
 	}.Run(ctx, l.hindered)
 	failed, refused := errors.AsType[*registry.CommitError](err)
-	switch {
-	case refused && failed.Index == 1 && errors.Is(err, registry.ErrExists):
+	if err == nil || refused && failed.Index == 1 && errors.Is(err, registry.ErrExists) {
 		return nil
+	}
+	if refused {
+		l.mu.Lock()
+		l.stood = time.Time{} // nobody was elected
+		l.mu.Unlock()
+	}
+	switch {
 	case refused && failed.Index == 2 && errors.Is(err, registry.ErrExists):
 		if stray := l.strayTerm(ctx); stray != nil {
 			return stray
@@ -562,7 +613,7 @@ func (l *Leader) abdicate(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	led, away := l.led, l.away
-	l.led, l.seen, l.paged, l.away = false, nil, nil, false
+	l.led, l.seen, l.paged, l.away, l.stood = false, nil, nil, false, time.Time{}
 	l.mu.Unlock()
 	if away {
 		l.cfg.Host.Waits("") // the next leader says it

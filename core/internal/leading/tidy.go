@@ -21,7 +21,7 @@ func (l *Leader) tidyUp() {
 	defer l.leave()
 	l.mu.Lock()
 	leads := l.node.Owned && l.able && string(l.node.Value) == l.cfg.ID
-	untidy := l.untidy && leads
+	untidy := l.untidy && leads && l.base.Path != "" // else lead pokes once it knows what is left over
 	if untidy {
 		l.untidy = false
 	}

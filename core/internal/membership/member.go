@@ -126,6 +126,7 @@ type Member struct {
 	rounds    *hearings   // nil until the first round is claimed
 	late      *lateRounds // nil until there is the first one
 	former    *former
+	made      registry.Node // the ledger as the registration has made it; zero: it must be read
 }
 
 // A stamp says which state of a node something is, or that there is none.
@@ -169,7 +170,7 @@ func New(c Config) *Member {
 // Join registers the job as soon as the registry lets it.
 func (m *Member) Join() {
 	m.cfg.Session.Follow(m.cfg.Job.Config(), registry.Self, m.onConfig)
-	m.task.Poke()
+	m.task.Press() // who leads deals with all that have joined
 }
 
 func (m *Member) name() string { return m.cfg.Job.Name() }

@@ -60,7 +60,7 @@ func (m *Member) register(ctx context.Context) error {
 	}
 	marker := slices.IndexFunc(ops, func(op registry.Op) bool { return op.Path == m.cfg.Job.Life(id) })
 	failpoint.Hit(failpoint.BeforeRegister)
-	_, err = settle.Commit{
+	done, err := settle.Commit{
 		Store: m.cfg.Session, Ops: ops, Marker: marker, Shows: func(n registry.Node) bool { return n.Owned },
 	}.Run(ctx, m.hindered)
 	failpoint.Hit(failpoint.AfterRegister)
@@ -90,6 +90,10 @@ func (m *Member) register(ctx context.Context) error {
 	cause := error(nil)
 	if m.former != nil {
 		cause = m.former.cause
+	}
+	m.made = registry.Node{}
+	if last := ops[len(ops)-1]; err == nil && !done.Uncertain && last.Path == m.cfg.Job.Ledger(id) { // it has no pages
+		m.made = registry.Node{Path: last.Path, Value: last.Value, Created: done.Revision, Modified: done.Revision}
 	}
 	m.stage = stageRegistered
 	m.java.joins = true // one that comes now comes later
@@ -321,15 +325,19 @@ func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.N
 // open starts firing, or goes on, with the ledger that the registration has made.
 func (m *Member) open(ctx context.Context) error {
 	m.mu.Lock()
-	id, f := m.id, m.firing
+	id, f, made := m.id, m.firing, m.made
+	m.made = registry.Node{}
 	m.mu.Unlock()
 	first := f == nil
-	nodes, err := m.cfg.Session.Get(ctx, m.cfg.Job.Ledger(id))
-	if err != nil {
-		return fmt.Errorf("core: open: %w", err)
+	if !made.Exists() {
+		nodes, err := m.cfg.Session.Get(ctx, m.cfg.Job.Ledger(id))
+		if err != nil {
+			return fmt.Errorf("core: open: %w", err)
+		}
+		made = nodes[0]
 	}
 	place := execution.Place{ID: id, Life: m.cfg.Job.Life(id), Ledger: m.cfg.Job.Ledger(id)}
-	found, err := pages.Read(ctx, m.cfg.Session.Get, nil, nodes[0])
+	found, err := pages.Read(ctx, m.cfg.Session.Get, nil, made)
 	if err != nil {
 		return fmt.Errorf("core: open: %w", err)
 	}

@@ -55,12 +55,15 @@ func (m *Member) noting(bit uint8, note func(*Member, registry.Node) func()) fun
 		default:
 			m.unsynced &^= bit
 		}
-		ready := m.unsynced == 0
+		ready, joins := m.unsynced == 0, m.stage < stageFiring
 		m.mu.Unlock()
 		if then != nil {
 			then()
 		}
-		if ready {
+		switch {
+		case ready && joins:
+			m.task.Press()
+		case ready:
 			m.task.Poke()
 		}
 	}
@@ -204,6 +207,7 @@ func (m *Member) onLife(n registry.Node) func() {
 	if n.Ephemeral {
 		l.made = n.Created
 	}
+	_, had := m.lives.Get(id)
 	m.lives.Set(id, l)
 	if own := m.cfg.Listens; id == m.id && m.stage >= stageRegistered && (err != nil || says.Listens != own) && own != (layout.Listens{}) {
 		return func() { m.Gone(errLifeForged) } // nobody would call it any more
@@ -211,6 +215,8 @@ func (m *Member) onLife(n registry.Node) func() {
 	switch {
 	case says.Listens != (layout.Listens{}):
 		return m.switched
+	case id == m.id && !had: // whatever this instance has looked at as the leader, it stood before
+		return m.tellAble
 	case !m.instances.Has(id): // it comes with it, or this one is given nothing
 		return func() { m.tellLeader((*leading.Leader).LookLater) }
 	}
@@ -249,6 +255,9 @@ func (m *Member) onInForce(n registry.Node) func() {
 	if then, is := m.onAsked(n); is {
 		return then
 	}
+	if n.Path == m.cfg.Job.Base() {
+		return func() { m.lookAt(n) }
+	}
 	if n.Path != m.cfg.Job.Schedule() || !n.Exists() {
 		return m.look
 	}
@@ -260,8 +269,12 @@ func (m *Member) onInForce(n registry.Node) func() {
 			if !s.Floor.Equal(m.floor) {
 				t.floor = earlier(s.Floor, m.cfg.Now()) // another clock may be far ahead
 			}
+			delayed := m.itemSettings().Delayed
 			m.floor, m.rule = s.Floor, t
-			return m.refire
+			if delayed != t.delayed { // which a plan depends on
+				return func() { m.refire(); m.look() }
+			}
+			return func() { m.refire(); m.lookAt(n) }
 		}
 	}
 	m.warn("the schedule in force cannot be read; the last one stays", err)
@@ -279,7 +292,11 @@ func (m *Member) refire() {
 			m.warn("the schedule never fires again", nil)
 		}
 	}
-	m.look()
+}
+
+// lookAt tells the leader that a node which it may have written itself has changed.
+func (m *Member) lookAt(n registry.Node) {
+	m.tellLeader(func(l *leading.Leader) { l.OnInForce(n) })
 }
 
 // silent reports whether it is no news that the schedule has no next fire.
@@ -370,7 +387,7 @@ func (m *Member) onLeader(e registry.Event) {
 	}
 	m.onJavaLeader(e.Node)
 	l.OnLeader(e.Node)
-	m.look()
+	m.tellAble()
 	m.mu.Lock()
 	var c *comparison
 	if m.maxTimeDiff() > 0 {
@@ -384,6 +401,9 @@ func (m *Member) onLeader(e registry.Event) {
 
 // look tells the leader that what the assignment depends on has changed.
 func (m *Member) look() { m.tellLeader((*leading.Leader).Look) }
+
+// tellAble tells the leader whether it may lead.
+func (m *Member) tellAble() { m.tellLeader(func(*leading.Leader) {}) }
 
 // tellLeader tells the leader whether it may lead, and has it look. Who comes later has seen more: each sees and
 // tells while no other does.

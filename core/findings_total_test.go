@@ -226,8 +226,10 @@ func TestFinding13WhoLeadsHasNotHeardOfTheConfiguration(t *testing.T) {
 		w := newWitness()
 		cfg := everySecond
 		cfg.StaticSharding = true
-		a, c, d := b.start("a", w, cfg), b.start("c", w, cfg), b.start("d", w, cfg)
-		b.until("it fires", func() bool { return w.count() >= 4 })
+		a := b.start("a", w, cfg)
+		b.until("a leads", func() bool { return a.job().Leader == a.job().Instance && a.job().Leader != "" })
+		c, d := b.start("c", w, cfg), b.start("d", w, cfg)
+		b.until("it fires", func() bool { return w.count() >= 4 && len(d.job().Instances) == 3 })
 		d.gate.lag(b.path(a, "config"))
 		b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 6")
 		b.until("the new total is in force", func() bool { return allOwned(6, a, c, d) })

@@ -124,6 +124,18 @@ var endBreakages = []breakage{
 			w.s.remember("target "+path, true)
 			return w.Watcher.Add(path, scope)
 		}}},
+	{"R41", "who adds a target that is denied already is not told", "Sessions/Denied", "Next after Add",
+		flaw{next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
+			for {
+				events, err := w.Watcher.Next(ctx)
+				if errors.Is(err, registry.ErrDenied) {
+					if _, before := w.notes.LoadOrStore("denied", true); before {
+						continue
+					}
+				}
+				return events, err
+			}
+		}}},
 	{"R8", "Add of what is watched succeeds after the loss", "Sessions/ErrorEveryMethod", "Watcher.Add of what it watches on a lost session",
 		flaw{add: func(w *flawedWatcher, path string, scope registry.Scope) error {
 			err := w.Watcher.Add(path, scope)

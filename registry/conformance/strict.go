@@ -479,6 +479,8 @@ func denied(t *caseRun) {
 		}
 		t.commit(t.s, registry.Set(open, []byte("y"), registry.AnyVersion))
 	}
+	t.deniedAtAdd(w, secret)
+	t.deniedAtAdd(t.watch(s), secret)
 	allow()
 	t.hasChildren(t.s, secret+"/lock")
 	t.alive(s)
@@ -493,6 +495,27 @@ func denied(t *caseRun) {
 	})
 	if !told {
 		t.fatalf("a target that had been refused was added again, and Synced came without its state")
+	}
+}
+
+// deniedAtAdd adds targets that are denied already: each is told to be, and nothing of it.
+func (t *caseRun) deniedAtAdd(w registry.Watcher, secret string) {
+	for _, scope := range []registry.Scope{registry.Self, registry.Children} {
+		if err := w.Add(secret, scope); err != nil {
+			t.fatalf("Add: %v", err)
+		}
+		for told := false; !told; {
+			events, err := w.Next(t.within(t.left() / 4))
+			told = errors.Is(err, registry.ErrDenied)
+			if err != nil && !told {
+				t.fatalf("Next after Add of a target (%s) that is denied: %v; want ErrDenied", scope, err)
+			}
+			for _, e := range events {
+				if e.Path == secret {
+					t.fatalf("the watch delivered %s of a target (%s) that is denied", show(e.Node), scope)
+				}
+			}
+		}
 	}
 }
 

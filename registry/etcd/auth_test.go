@@ -99,7 +99,10 @@ func TestTokensRunOut(t *testing.T) {
 	commit(t, s, registry.Create("/shop", nil), registry.CreateEphemeral("/shop/e", nil))
 	for round := range 4 {
 		before := s.Deadline()
-		eventually(t, 10*time.Second, "a token to run out", func() bool { return s.Deadline().Sub(before) > 1500*time.Millisecond })
+		eventually(t, 10*time.Second, "a token to run out", func() bool {
+			require.NoError(t, s.Err())
+			return s.Deadline().Sub(before) > 1500*time.Millisecond
+		})
 		commit(t, other, registry.Set("/shop/e", []byte{byte(round)}, registry.Version(round)))
 		f.Until(10*time.Second, "the change", func() bool { return f.Nodes["/shop/e"].Version == registry.Version(round+1) })
 		if round%2 == 1 {

@@ -149,6 +149,13 @@ var queueBreakages = []breakage{
 		flaw{try: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
 			return s.Session.Lock(ctx, dir, value)
 		}}},
+	{"R42", "a TryLock that has seen the lock free waits for who was faster", "Locks/TryLockRace", `want "lock is held"`,
+		flaw{try: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+			if names, err := s.Session.Children(ctx, dir); err == nil && len(names) > 0 {
+				return nil, registry.ErrHeld
+			}
+			return s.Session.Lock(ctx, dir, value)
+		}}},
 	{"R94", "TryLock leaves its node behind when the lock is held", "Locks/TryLockThoroughly", "nodes in the queue",
 		flaw{try: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
 			l, err := s.Session.TryLock(ctx, dir, value)

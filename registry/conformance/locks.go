@@ -85,6 +85,8 @@ var lockCases = []testCase{
 		rule: "a Release that is refused fails with ErrDenied and the next one tries again; a waiter that gave up is removed in the end"},
 	{name: "TryLockThoroughly", rules: "R42 R94", run: tryLockThoroughly, place: "Session.TryLock",
 		rule: "TryLock through an uncertain commit is one place or none, of many at once one wins at most, and nothing is left behind"},
+	{name: "TryLockRace", rules: "R42 R94", run: tryLockRace, needs: slowly, place: "Session.TryLock",
+		rule: "of those who have all seen the lock free one wins at most, and the others do not wait"},
 	{name: "ReleaseWithEndedContext", rules: "R34 R111", run: releaseEnded, place: "Lock.Release",
 		rule: "a release whose context has ended, or ends first, goes on as long as the session lives"},
 	{name: "CutOffLock", rules: "R93", run: lockCutOff, place: lockDoc,

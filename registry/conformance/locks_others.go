@@ -283,3 +283,44 @@ func tryLockThoroughly(t *caseRun) {
 	t.isError(err, context.Canceled)
 	t.queue(dir, 0)
 }
+
+// tryLockRace has answers come so late that all look before anybody has joined.
+func tryLockRace(t *caseRun) {
+	dir := t.path("race")
+	t.create(t.s, dir, "")
+	type result struct {
+		lock registry.Lock
+		err  error
+	}
+	const rivals = 4
+	results := make(chan result, rivals)
+	sessions := make([]registry.Session, rivals)
+	for i := range sessions {
+		sessions[i] = t.open()
+		heal, err := t.h.Faults().(*observedFaults).Delay(sessions[i], t.h.SessionTimeout()/20)
+		t.must("Delay", err)
+		defer heal()
+	}
+	ctx := t.within(t.left() / 2)
+	for _, s := range sessions {
+		go func() {
+			l, err := s.TryLock(ctx, dir, nil)
+			results <- result{l, err}
+		}()
+	}
+	var won []registry.Lock
+	for range rivals {
+		if r := <-results; r.err == nil {
+			won = append(won, r.lock)
+		} else {
+			t.isError(r.err, registry.ErrHeld)
+		}
+	}
+	if len(won) > 1 {
+		t.fatalf("%d of %d who called TryLock at once hold the lock", len(won), rivals)
+	}
+	t.queue(dir, len(won))
+	for _, l := range won {
+		t.release(l)
+	}
+}

@@ -91,10 +91,7 @@ func (m *Member) register(ctx context.Context) error {
 	if m.former != nil {
 		cause = m.former.cause
 	}
-	m.made = registry.Node{}
-	if last := ops[len(ops)-1]; err == nil && !done.Uncertain && last.Path == m.cfg.Job.Ledger(id) { // it has no pages
-		m.made = registry.Node{Path: last.Path, Value: last.Value, Created: done.Revision, Modified: done.Revision}
-	}
+	m.made = m.ledgerOf(id, ops[len(ops)-1], done, err)
 	m.stage = stageRegistered
 	m.java.joins = true // one that comes now comes later
 	m.tellJava()
@@ -103,6 +100,15 @@ func (m *Member) register(ctx context.Context) error {
 		m.warn("the registration was removed from outside; the instance has registered again as "+id, cause)
 	}
 	return nil
+}
+
+// ledgerOf is the ledger's node as the last operation of a registration has made it: zero where it has pages, or others
+// may have written it before the outcome was known.
+func (m *Member) ledgerOf(id string, last registry.Op, done settle.Outcome, err error) registry.Node {
+	if err != nil || done.Uncertain || last.Path != m.cfg.Job.Ledger(id) {
+		return registry.Node{}
+	}
+	return registry.Node{Path: last.Path, Value: last.Value, Created: done.Revision, Modified: done.Revision}
 }
 
 // errTooLarge: what runs, and what its ledger says, cannot change over to another registration in one

@@ -149,7 +149,7 @@ func pairings(t *testing.T) (pairs []pairing) {
 	used := make([][]string, len(cases))
 	tryAll(len(cases), func(i int) verdict {
 		o := observe(newFlawedHarness(flaw{}))
-		failed, text := executeOn(t, o, cases[i], caseTime, hungTime)
+		failed, text := executeOn(t, o, cases[i], cases[i].time(), cases[i].time()+hungTime)
 		for kind := range o.used {
 			kind, _, _ = strings.Cut(kind, " ")
 			if !slices.Contains(used[i], kind) && kind != kindForget { // a service without history has nothing to forget

@@ -16,8 +16,11 @@ import (
 const (
 	// caseTime bounds the context of a case.
 	caseTime = 30 * time.Second
-	// hungTime is when a case that does not heed its context is given up.
-	hungTime = caseTime + 15*time.Second
+	// crowdTime bounds that of a case that makes a thousand nodes. With users, etcd looks at the rights to all nodes of
+	// a session for each new one: half a million looks, on a machine that may be busy.
+	crowdTime = 4 * caseTime
+	// hungTime is how long a case is waited for whose context has ended.
+	hungTime = 15 * time.Second
 	// sideBySide is how many cases of a group run at once: most of them wait.
 	sideBySide = 12
 	// lightGroups is how many groups run at once on light services.
@@ -41,6 +44,8 @@ const (
 	spaces
 	// rights: the case needs the fault Deny.
 	rights
+	// crowd: the case makes more than a thousand nodes.
+	crowd
 )
 
 // A testCase is one rule of the contract and the function that tries it.
@@ -51,6 +56,14 @@ type testCase struct {
 	place string // where the contract says so
 	needs needs
 	run   func(*caseRun)
+}
+
+// time bounds the case's context.
+func (c testCase) time() time.Duration {
+	if c.needs&crowd != 0 {
+		return crowdTime
+	}
+	return caseTime
 }
 
 // A group shares one service.
@@ -219,7 +232,7 @@ func execute(tb testing.TB, h Harness, c testCase) (failed bool, text string) {
 	for n := 1; ; n++ {
 		o := observe(h)
 		end := watchSlowness(o.proofs)
-		failed, text := executeOn(tb, o, c, caseTime, hungTime)
+		failed, text := executeOn(tb, o, c, c.time(), c.time()+hungTime)
 		why, most := o.excuse(end())
 		if !failed || why == "" {
 			return failed, strings.Join(append(notes, text), "\n")

@@ -24,12 +24,12 @@
 // begin with /elasticron/3/shop/hello/. The value of a key is the value of its node. This is fixed before 1.0. The
 // namespace is not put before any path.
 //
-// With role based access a role needs, for each depth it uses, read and write on
-// /elasticron/1/shop and on the prefixes /elasticron/2/shop/, /elasticron/3/shop/
-// and so on, and the same below /elasticron/1/elasticron for Elasticron's own state.
+// With role based access a role needs, for each depth it uses, read and write on /elasticron/1/shop and on the prefixes
+// /elasticron/2/shop/, /elasticron/3/shop/ and so on, and the same below /elasticron/1/elasticron for Elasticron's own
+// state. For each new ephemeral node etcd then looks at the rights to all that the session has, a microsecond for each,
+// unless the user has the role root: thousands of jobs had better be spread over several sessions.
 //
-// With users, all requests and streams of a Registry share one login, which it makes again once the service refuses it:
-// when the token has run out, the password was set again, or a server was restarted.
+// With users, all of a Registry shares one login, which it makes again once the service refuses it.
 //
 // # Guarantees
 //
@@ -44,10 +44,10 @@
 // for itself; they have one revision. Those of locks share none, nor do those of more than 32 operations. Reads share
 // requests likewise, up to 128 ranges; what is refused together is asked for again, each by itself.
 //
-// A session is one lease, in whole seconds. A heartbeat leaves every quarter of the timeout, whether or not the one
-// before is answered: answers that take up to half of the timeout keep the session. Deadline is the send time of the
-// last one that was acknowledged, plus the timeout, less a tenth; Done is closed a twentieth of the timeout before it. A
-// lease that is revoked is noticed by the next heartbeat, or by the next commit that creates an ephemeral node.
+// A session is one lease, in whole seconds. A heartbeat leaves every quarter of the timeout, answered or not: a session
+// lives on while answers come to take half of the timeout. Deadline is the send time of the last one that was
+// acknowledged, plus the timeout, less a tenth; Done is closed a twentieth of the timeout before it. A lease that is
+// revoked is noticed by the next heartbeat, or by the next commit that creates an ephemeral node.
 //
 // Every read is linearizable; Sync sends nothing. Get asks for up to 128 nodes in one request. When the leader of the
 // cluster is lost, leases live on for a full timeout after the election. A heartbeat is answered by the leader. One

@@ -38,7 +38,7 @@ func newSession(r *Registry, lease int64, sent time.Time, ttl time.Duration) *se
 	s.lease = lease
 	s.ttl.Store(int64(ttl))
 	s.Begin(strconv.FormatInt(lease, 16), deadline(sent, ttl), lead(ttl))
-	s.Go(func() { wait.For(s.life, ttl/4); s.heartbeat() })
+	time.AfterFunc(time.Until(sent.Add(ttl/4)), func() { s.Go(s.heartbeat) })
 	return s
 }
 
@@ -89,24 +89,22 @@ func (s *session) revoke(ctx context.Context) error {
 
 func (s *session) timeout() time.Duration { return time.Duration(s.ttl.Load()) }
 
-// heartbeat renews the lease every quarter of the timeout, and at once again after a failure. One that takes as long is
-// not given up: the next goes its own way beside it. A member that hangs costs one attempt, and one that is slow none.
+// heartbeat renews the lease every quarter of the timeout, and at once again after a failure. Where an answer is late
+// another goroutine goes on beside it: a member that hangs costs one attempt, and one that is slow costs none.
 func (s *session) heartbeat() {
 	for n := 0; s.Err() == nil; n++ {
-		useful, relieved := s.pulse()
-		if relieved {
+		switch useful, relieved := s.pulse(); {
+		case relieved:
 			return
-		}
-		if useful {
+		case useful:
 			n = 0
 		}
 		pause(s.life, n)
 	}
 }
 
-// pulse sends heartbeats on one stream until it breaks, or one takes too long: then it is relieved by another goroutine
-// of heartbeat, and waits for that answer only. It reports whether any was acknowledged. At most one is on its way on a
-// stream, so that the send time of the one that is acknowledged is known.
+// pulse sends heartbeats on one stream until it breaks, or until an answer is late and another goroutine has relieved it;
+// it reports whether any was acknowledged. One at most is on its way on a stream: so it is known when it was sent.
 func (s *session) pulse() (useful, relieved bool) {
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
@@ -116,12 +114,16 @@ func (s *session) pulse() (useful, relieved bool) {
 	})
 	token := s.reg.login.token.Load() // it waits for none: etcd asks for none here
 	stream, err := s.reg.leases.LeaseKeepAlive(show(ctx, token), callOptions...)
-	for err == nil && s.beat(stream) {
+	for err == nil {
+		sent := time.Now()
+		if !s.beat(stream, sent) {
+			break
+		}
 		if !watchdog.Stop() {
 			return true, true
 		}
 		useful = true
-		if !wait.For(ctx, s.timeout()/4) {
+		if !wait.For(ctx, time.Until(sent.Add(s.timeout()/4))) {
 			break
 		}
 		watchdog.Reset(s.timeout() / 4)
@@ -130,8 +132,7 @@ func (s *session) pulse() (useful, relieved bool) {
 }
 
 // beat renews the lease, or finds that the service has ended it.
-func (s *session) beat(stream pb.Lease_LeaseKeepAliveClient) bool {
-	sent := time.Now()
+func (s *session) beat(stream pb.Lease_LeaseKeepAliveClient, sent time.Time) bool {
 	if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: s.lease}); err != nil {
 		return false
 	}

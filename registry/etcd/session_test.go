@@ -107,18 +107,23 @@ func TestRevokedLeaseEndsTheSession(t *testing.T) {
 	})
 }
 
-// A service that takes longer than a heartbeat's share of the timeout is slow, and not gone.
+// A service that answers later than the next heartbeat is due is slow, and not gone; so is one that becomes slow.
 func TestSlowHeartbeatsCount(t *testing.T) {
 	bed := testbed.StartEtcd(t, testbed.Options{})
 	s, client := open(t, bed)
-	before := s.Deadline()
-	slow := client.DelayAnswers(sessionTimeout * 2 / 5)
-	eventually(t, 10*sessionTimeout, "three timeouts of heartbeats", func() bool {
-		require.NoError(t, s.Err())
-		return s.Deadline().Sub(before) > 3*sessionTimeout
-	})
+	lives := func(d time.Duration) {
+		before := s.Deadline()
+		eventually(t, 5*sessionTimeout+d, "heartbeats for "+d.String(), func() bool {
+			require.NoError(t, s.Err())
+			return s.Deadline().Sub(before) > d
+		})
+	}
+	defer client.DelayAnswers(sessionTimeout / 5)()
+	lives(sessionTimeout)
+	slower := client.DelayAnswers(sessionTimeout / 4)
+	lives(3 * sessionTimeout)
 	require.Positive(t, client.Hits(), "void: nothing was late")
-	slow()
+	slower()
 	require.NoError(t, s.Close(within(t, 5*time.Second)))
 }
 

@@ -49,6 +49,32 @@ func TestOpenUnreachable(t *testing.T) {
 	require.Less(t, time.Since(start), 5*time.Second)
 }
 
+// A service that is so slow that it ends each session before that is of use is waited for.
+func TestOpenWaitsForASlowService(t *testing.T) {
+	bed := testbed.SharedZooKeeper(t)
+	client := bed.Client()
+	const timeout = 2 * time.Second
+	slow := client.DelayAnswers(timeout * 9 / 20) // it confirms a session in time, and answers no heartbeat before the end
+	defer slow()
+	opened := make(chan error, 1)
+	go func() {
+		reg, err := zookeeper.Open(within(t, 30*time.Second), zookeeper.Config{
+			Servers: client.Addrs(), Namespace: "shop", SessionTimeout: timeout, DialTimeout: 30 * time.Second,
+		})
+		if err == nil {
+			err = reg.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		require.Fail(t, "void, or it gave up", "Open: %v", err)
+	case <-time.After(2 * timeout):
+	}
+	slow()
+	require.NoError(t, <-opened)
+}
+
 func TestOpenOneOfSeveral(t *testing.T) {
 	bed := testbed.SharedZooKeeper(t)
 	silent, closed := deaf(t)

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -74,9 +73,17 @@ type Link struct {
 	leave func()        // closes it, once
 }
 
-// Open asks for a session and waits for it. The error wraps ErrInvalid,
-// ErrDenied, or ErrUnavailable with the reason of each server when ctx ends first.
+// Open waits for a session, and for another one where a slow service has ended that before it was of use. The error
+// wraps ErrInvalid, ErrDenied, or ErrUnavailable with the reason of each server when ctx ends first.
 func Open(ctx context.Context, cfg Config) (*Link, error) {
+	l, err := open(ctx, cfg)
+	for ctx.Err() == nil && errors.Is(err, registry.ErrSessionLost) {
+		l, err = open(ctx, cfg)
+	}
+	return l, err
+}
+
+func open(ctx context.Context, cfg Config) (*Link, error) {
 	l := &Link{
 		Lifetime: lifetime.New("zookeeper"),
 		cfg:      cfg, watches: newWatches(), servers: newServers(cfg), up: make(chan struct{}),
@@ -106,8 +113,8 @@ func (l *Link) awaitSession(ctx context.Context) error {
 	switch {
 	case err == nil || l.fatal != nil:
 		return l.fatal
-	case errors.Is(err, registry.ErrSessionLost):
-		return fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, cmp.Or(ctx.Err(), l.servers.reasons()))
+	case errors.Is(err, registry.ErrSessionLost) && ctx.Err() != nil:
+		return fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, ctx.Err())
 	}
 	return err
 }

@@ -249,34 +249,11 @@ func tryLockThoroughly(t *caseRun) {
 		t.release(l)
 		t.queue(dir, 0)
 	}
-	dir := t.path("many")
-	holders := make(chan registry.Lock, 8)
-	results := make(chan error, 8)
-	for range 8 {
-		s := t.open()
-		go func() {
-			l, err := s.TryLock(t.ctx, dir, nil)
-			if err == nil {
-				holders <- l
-			}
-			results <- err
-		}()
+	dir, many := t.path("many"), make([]registry.Session, 8)
+	for i := range many {
+		many[i] = t.open()
 	}
-	won := 0
-	for range 8 {
-		if err := <-results; err == nil {
-			won++
-		} else {
-			t.isError(err, registry.ErrHeld)
-		}
-	}
-	if won > 1 {
-		t.fatalf("%d of 8 who called TryLock at once hold the lock", won)
-	}
-	t.queue(dir, won)
-	if won == 1 {
-		t.release(<-holders)
-	}
+	t.tryAtOnce(t.ctx, dir, many)
 	ctx, cancel := context.WithCancel(t.ctx)
 	cancel()
 	_, err := t.s.TryLock(ctx, dir, nil)
@@ -286,41 +263,44 @@ func tryLockThoroughly(t *caseRun) {
 
 // tryLockRace has answers come so late that all look before anybody has joined.
 func tryLockRace(t *caseRun) {
-	dir := t.path("race")
+	dir, rivals := t.path("race"), make([]registry.Session, 4)
 	t.create(t.s, dir, "")
-	type result struct {
-		lock registry.Lock
-		err  error
-	}
-	const rivals = 4
-	results := make(chan result, rivals)
-	sessions := make([]registry.Session, rivals)
-	for i := range sessions {
-		sessions[i] = t.open()
-		heal, err := t.h.Faults().(*observedFaults).Delay(sessions[i], t.h.SessionTimeout()/20)
+	for i := range rivals {
+		rivals[i] = t.open()
+		heal, err := t.h.Faults().(*observedFaults).Delay(rivals[i], t.h.SessionTimeout()/20)
 		t.must("Delay", err)
 		defer heal()
 	}
-	ctx := t.within(t.left() / 2)
+	t.tryAtOnce(t.within(t.left()/2), dir, rivals)
+}
+
+// tryAtOnce has all sessions call TryLock at the same time: one gets the lock at most, and the others are told that it is
+// held before it is released.
+func (t *caseRun) tryAtOnce(ctx context.Context, dir string, sessions []registry.Session) {
+	holders := make(chan registry.Lock, len(sessions))
+	results := make(chan error, len(sessions))
 	for _, s := range sessions {
 		go func() {
 			l, err := s.TryLock(ctx, dir, nil)
-			results <- result{l, err}
+			if err == nil {
+				holders <- l
+			}
+			results <- err
 		}()
 	}
-	var won []registry.Lock
-	for range rivals {
-		if r := <-results; r.err == nil {
-			won = append(won, r.lock)
+	won := 0
+	for range sessions {
+		if err := <-results; err == nil {
+			won++
 		} else {
-			t.isError(r.err, registry.ErrHeld)
+			t.isError(err, registry.ErrHeld)
 		}
 	}
-	if len(won) > 1 {
-		t.fatalf("%d of %d who called TryLock at once hold the lock", len(won), rivals)
+	if won > 1 {
+		t.fatalf("%d of %d who called TryLock at once hold the lock", won, len(sessions))
 	}
-	t.queue(dir, len(won))
-	for _, l := range won {
-		t.release(l)
+	t.queue(dir, won)
+	if won == 1 {
+		t.release(<-holders)
 	}
 }

@@ -226,7 +226,7 @@ func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s sn
 		paths = append(paths, job.Claim())
 	}
 	known := len(paths)
-	paths = append(paths, l.bereftItems(f, items)...)
+	paths = append(paths, l.likelyItems(f, items)...)
 	nodes, of, err := l.read(ctx, paths, ids, f.Stands)
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
@@ -286,12 +286,13 @@ func (s *snapshot) present() (ids []string) {
 	return ids
 }
 
-// fewItems are so few that all of their nodes are read with the ledgers, where an owner has gone or a term begins.
+// fewItems are so few that all of their nodes are read with the ledgers, where the plan is likely to move one.
 const fewItems = 8
 
-// bereftItems are the nodes that a plan needs which gives away what somebody had who has gone, and the first plan of a
-// term, where there are few; else they are read once there is a plan. What items says of the flags is forgotten.
-func (l *Leader) bereftItems(f Facts, items map[string]registry.Node) (paths []string) {
+// likelyItems are the nodes of the items, and the flags, where there are few items and the plan is likely to move one:
+// an owner has gone, or nobody has led before. Else they are read once there is a plan. What items says of the flags is
+// forgotten.
+func (l *Leader) likelyItems(f Facts, items map[string]registry.Node) (paths []string) {
 	for _, flag := range l.flagPaths() {
 		delete(items, flag)
 	}

@@ -138,12 +138,12 @@ type Leader struct {
 	clocks   clocks
 	owners   []string  // of items, as the latest plan has left them
 	present  []string  // who was not dead then
-	looked   inForce   // what it went by
-	shown    inForce   // what a watch has shown during a look
+	looked   inForce   // by which that plan was made
+	shown    inForce   // as the watch has shown it during a look
 	bereft   bool      // since nobody leads any more nobody has looked, and items may have no owner
 	former   string    // who led before nobody did
 	vacant   time.Time // since when it waits for others, zero while somebody leads
-	stood    time.Time // when it stood for election; zero: what came of it is known
+	stood    time.Time // when it last stood for election; zero: the outcome is known
 
 	// Of the work task alone:
 	stamp     int                   // of this leader's commits
@@ -210,7 +210,8 @@ func (l *Leader) Gone(id string) {
 	}
 }
 
-// OnInForce follows the base and the schedule in force. What the latest look has gone by needs no other.
+// OnInForce follows the base and the schedule in force. The leader looks, unless its latest plan was made by this very
+// state: it has written most of them itself.
 func (l *Leader) OnInForce(n registry.Node) {
 	l.mu.Lock()
 	during, known := l.viewing && n.Exists(), n.Exists() && n.Modified == *l.looked.of(l.cfg.Job, n.Path)
@@ -223,7 +224,7 @@ func (l *Leader) OnInForce(n registry.Node) {
 	}
 }
 
-// inForce is when the base and the schedule in force were written last.
+// An inForce says which state of the base and of the schedule in force something is.
 type inForce struct{ base, schedule registry.Revision }
 
 func (f *inForce) of(job layout.Job, path string) *registry.Revision {
@@ -511,8 +512,8 @@ func (l *Leader) life() registry.Op {
 	return registry.Check(l.cfg.Job.Life(l.cfg.ID), registry.AnyVersion)
 }
 
-// awaitsElection reports whether the watch has yet to show who was elected. It may never, where that one is gone again: so
-// this instance stands again after a turn, when somebody pokes it.
+// awaitsElection reports whether this instance has stood for election, and the watch has yet to show who was elected. If
+// that one is gone by then, it may show nothing: after a turn this instance may stand again.
 func (l *Leader) awaitsElection() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -524,13 +525,18 @@ func (l *Leader) awaitsElection() bool {
 	return true
 }
 
+// stand notes when this instance stood for election. Zero: it is known that it was not elected.
+func (l *Leader) stand(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stood = at
+}
+
 // elect tries to become the leader. Who wins is seen by the watch.
 func (l *Leader) elect(ctx context.Context) error {
 	failpoint.Hit(failpoint.BeforeElect)
 	defer failpoint.Hit(failpoint.AfterElect)
-	l.mu.Lock()
-	l.stood = time.Now()
-	l.mu.Unlock()
+	l.stand(time.Now())
 	_, err := settle.Commit{
 		Store: l.cfg.Session, Marker: 1,
 		Ops: []registry.Op{
@@ -545,9 +551,7 @@ func (l *Leader) elect(ctx context.Context) error {
 		return nil
 	}
 	if refused {
-		l.mu.Lock()
-		l.stood = time.Time{} // nobody was elected
-		l.mu.Unlock()
+		l.stand(time.Time{})
 	}
 	switch {
 	case refused && failed.Index == 2 && errors.Is(err, registry.ErrExists):

@@ -170,7 +170,7 @@ func New(c Config) *Member {
 // Join registers the job as soon as the registry lets it.
 func (m *Member) Join() {
 	m.cfg.Session.Follow(m.cfg.Job.Config(), registry.Self, m.onConfig)
-	m.task.Press() // who leads deals with all that have joined
+	m.task.Press() // before the leaders look, so that they find more instances registered
 }
 
 func (m *Member) name() string { return m.cfg.Job.Name() }

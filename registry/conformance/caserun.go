@@ -135,7 +135,7 @@ func (t *caseRun) within(d time.Duration) context.Context {
 func (t *caseRun) eventually(what string, ok func() string) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	giveUp := time.After(t.left() * 19 / 20) // while ok can still ask
+	giveUp := time.After(t.waits())
 	start := time.Now()
 	for {
 		saw := ok()
@@ -156,6 +156,9 @@ func (t *caseRun) left() time.Duration {
 	deadline, _ := t.ctx.Deadline()
 	return max(0, time.Until(deadline))
 }
+
+// waits is how long the case waits for one thing: no longer because it has much to do, and while it can still ask.
+func (t *caseRun) waits() time.Duration { return min(caseTime, t.left()) * 19 / 20 }
 
 // elapse lets a fault last for d: its length is what the case is about.
 func (t *caseRun) elapse(d time.Duration) {

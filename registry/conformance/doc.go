@@ -14,14 +14,15 @@
 // # What a green run means
 //
 // No case is skipped: cases that need several servers are not in the list of a
-// service with one, and a case whose fault did not hit fails as void. A case has
-// 30 seconds, or 2 minutes where it makes a thousand nodes, and then fails with
-// what it was waiting for; one whose calls ignore their context fails a little
-// later. There are no false alarms on a service that keeps the contract and a
-// machine that does not stand still for most of a session timeout three times in
-// a row; there may be defects that the suite does not see. Run it with the race
-// detector, more than once, and let the adapter's TestMain look for leaked
-// goroutines: what a Registry leaves behind after Close is found there.
+// service with one, and a case whose fault did not hit fails as void. A case
+// waits 30 seconds for one thing, and then fails with what it was waiting for; it
+// has no more in all, or 2 minutes where it makes hundreds of requests. One whose
+// calls ignore their context fails a little later. There are no false alarms on a
+// service that keeps the contract and a machine that does not stand still for
+// most of a session timeout three times in a row; there may be defects that the
+// suite does not see. Run it with the race detector, more than once, and let the
+// adapter's TestMain look for leaked goroutines: what a Registry leaves behind
+// after Close is found there.
 //
 // # The suite itself is proved
 //

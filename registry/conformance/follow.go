@@ -194,7 +194,7 @@ func (f *follower) synced(path string, scope registry.Scope) {
 
 // until waits for what ok, called under the lock, finds in order.
 func (f *follower) until(what string, ok func() string) {
-	ctx, cancel := context.WithTimeout(f.t.ctx, f.t.left()*19/20) // as eventually does
+	ctx, cancel := context.WithTimeout(f.t.ctx, f.t.waits())
 	defer cancel()
 	f.t.eventually(what, func() string {
 		f.mu.Lock()

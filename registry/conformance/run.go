@@ -16,9 +16,9 @@ import (
 const (
 	// caseTime bounds the context of a case.
 	caseTime = 30 * time.Second
-	// crowdTime bounds that of a case that makes a thousand nodes. With users, etcd looks at the rights to all nodes of
-	// a session for each new one: half a million looks, on a machine that may be busy.
-	crowdTime = 4 * caseTime
+	// bulkTime bounds that of a case that makes many requests, however long each of them takes. With users, etcd looks at
+	// the rights to all nodes of a session for each new one: half a million looks for a thousand nodes.
+	bulkTime = 4 * caseTime
 	// hungTime is how long a case is waited for whose context has ended.
 	hungTime = 15 * time.Second
 	// sideBySide is how many cases of a group run at once: most of them wait.
@@ -44,8 +44,8 @@ const (
 	spaces
 	// rights: the case needs the fault Deny.
 	rights
-	// crowd: the case makes more than a thousand nodes.
-	crowd
+	// bulk: the case makes hundreds of requests one after the other, or a thousand nodes.
+	bulk
 )
 
 // A testCase is one rule of the contract and the function that tries it.
@@ -60,8 +60,8 @@ type testCase struct {
 
 // time bounds the case's context.
 func (c testCase) time() time.Duration {
-	if c.needs&crowd != 0 {
-		return crowdTime
+	if c.needs&bulk != 0 {
+		return bulkTime
 	}
 	return caseTime
 }

@@ -93,7 +93,7 @@ var sessionCases = []testCase{
 		rule: "the end of a session, in whatever way, harms no other of the same registry"},
 	{name: "EphemeralsGoTogether", rules: "R11", run: ephemeralsGoTogether, place: "package doc, Guarantees: a session is one life",
 		rule: "who finds one ephemeral node of an ended session gone finds all gone"},
-	{name: "ThousandNodesGo", rules: "R9 R99", run: thousandGo, needs: alone | crowd, place: "Session.Close",
+	{name: "ThousandNodesGo", rules: "R9 R99", run: thousandGo, needs: alone | bulk, place: "Session.Close",
 		rule: "when Close has returned nil all ephemeral nodes of the session are gone, be they more than a thousand"},
 	{name: "NamesAreFreeAtOnce", rules: "R12", run: namesAreFree, place: "package doc, Guarantees: a session is one life",
 		rule: "names of a dead session are free for others, and nothing of the dead session disturbs them"},

@@ -49,30 +49,52 @@ func TestOpenUnreachable(t *testing.T) {
 	require.Less(t, time.Since(start), 5*time.Second)
 }
 
+// tooSlow is of use to nobody: it confirms a session in time, and answers no heartbeat before the end.
+const tooSlow = sessionTimeout * 9 / 20
+
+// openSlow opens a registry through client, and closes it.
+func openSlow(ctx context.Context, client *testbed.ZooKeeperClient) error {
+	reg, err := zookeeper.Open(ctx, zookeeper.Config{
+		Servers: client.Addrs(), Namespace: "shop", SessionTimeout: sessionTimeout, DialTimeout: 30 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	return reg.Close()
+}
+
 // A service that is so slow that it ends each session before that is of use is waited for.
 func TestOpenWaitsForASlowService(t *testing.T) {
-	bed := testbed.SharedZooKeeper(t)
-	client := bed.Client()
-	const timeout = 2 * time.Second
-	slow := client.DelayAnswers(timeout * 9 / 20) // it confirms a session in time, and answers no heartbeat before the end
+	client := testbed.SharedZooKeeper(t).Client()
+	slow := client.DelayAnswers(tooSlow)
 	defer slow()
 	opened := make(chan error, 1)
-	go func() {
-		reg, err := zookeeper.Open(within(t, 30*time.Second), zookeeper.Config{
-			Servers: client.Addrs(), Namespace: "shop", SessionTimeout: timeout, DialTimeout: 30 * time.Second,
-		})
-		if err == nil {
-			err = reg.Close()
-		}
-		opened <- err
-	}()
+	go func() { opened <- openSlow(within(t, 30*time.Second), client) }()
 	select {
 	case err := <-opened:
 		require.Fail(t, "void, or it gave up", "Open: %v", err)
-	case <-time.After(2 * timeout):
+	case <-time.After(2 * sessionTimeout):
 	}
 	slow()
 	require.NoError(t, <-opened)
+}
+
+// Whatever Open is at when its context ends, it says that the service is not available.
+func TestOpenOfASlowServiceEndsWithItsContext(t *testing.T) {
+	client := testbed.SharedZooKeeper(t).Client()
+	defer client.DelayAnswers(tooSlow)()
+	opens := map[time.Duration]chan error{}
+	for after := sessionTimeout / 2; after < 2*sessionTimeout; after += 20 * time.Millisecond {
+		opened := make(chan error, 1)
+		opens[after] = opened
+		go func() { opened <- openSlow(within(t, after), client) }()
+	}
+	for after, opened := range opens {
+		err := <-opened
+		require.ErrorIs(t, err, registry.ErrUnavailable, "%v", after)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "%v", after)
+		require.NotErrorIs(t, err, registry.ErrSessionLost, "%v", after)
+	}
 }
 
 func TestOpenOneOfSeveral(t *testing.T) {

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/internal/share"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
 // Config says whom to connect to and as whom.
@@ -76,11 +78,15 @@ type Link struct {
 // Open waits for a session, and for another one where a slow service has ended that before it was of use. The error
 // wraps ErrInvalid, ErrDenied, or ErrUnavailable with the reason of each server when ctx ends first.
 func Open(ctx context.Context, cfg Config) (*Link, error) {
-	l, err := open(ctx, cfg)
-	for ctx.Err() == nil && errors.Is(err, registry.ErrSessionLost) {
-		l, err = open(ctx, cfg)
+	for n := 0; ; n++ {
+		l, err := open(ctx, cfg)
+		if !errors.Is(err, registry.ErrSessionLost) {
+			return l, err
+		}
+		if !wait.For(ctx, wait.Growing(n, firstPause, maxPause)) {
+			return nil, fmt.Errorf("zookeeper: %w: %w (%s)", registry.ErrUnavailable, ctx.Err(), err.Error())
+		}
 	}
-	return l, err
 }
 
 func open(ctx context.Context, cfg Config) (*Link, error) {
@@ -110,13 +116,7 @@ func (l *Link) awaitSession(ctx context.Context) error {
 	err := l.await(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case err == nil || l.fatal != nil:
-		return l.fatal
-	case errors.Is(err, registry.ErrSessionLost) && ctx.Err() != nil:
-		return fmt.Errorf("zookeeper: %w: %w", registry.ErrUnavailable, ctx.Err())
-	}
-	return err
+	return cmp.Or(l.fatal, err)
 }
 
 // Number is the session's at the service. Its text is the ID.

@@ -56,7 +56,7 @@ func TestBrokenAdaptersAreCaught(t *testing.T) {
 	t.Parallel()
 	try := func(i int) verdict {
 		b := breakages[i]
-		failed, text := executeFor(t, newFlawedHarness(b.flaw), caseNamed(t, b.caughtBy), brokenTime, 2*brokenTime)
+		failed, text := executeFor(t, newFlawedHarness(b.flaw), caseNamed(t, b.caughtBy), brokenTime, brokenTime)
 		return verdict{failed, text}
 	}
 	verdicts := tryAll(len(breakages), try)

@@ -149,7 +149,7 @@ func pairings(t *testing.T) (pairs []pairing) {
 	used := make([][]string, len(cases))
 	tryAll(len(cases), func(i int) verdict {
 		o := observe(newFlawedHarness(flaw{}))
-		failed, text := executeOn(t, o, cases[i], cases[i].time(), cases[i].time()+hungTime)
+		failed, text := executeOn(t, o, cases[i], cases[i].time(), hungTime)
 		for kind := range o.used {
 			kind, _, _ = strings.Cut(kind, " ")
 			if !slices.Contains(used[i], kind) && kind != kindForget { // a service without history has nothing to forget
@@ -186,7 +186,7 @@ func TestFaultsThatDoNothingAreSeen(t *testing.T) {
 	require.GreaterOrEqual(t, len(pairs), leastPairings)
 	for what, lies := range map[string]bool{"deaf": false, "lying": true} {
 		verdicts := tryAll(len(pairs), func(i int) verdict {
-			failed, text := executeFor(t, newNumb(pairs[i].kind, lies), pairs[i].c, brokenTime, 3*brokenTime)
+			failed, text := executeFor(t, newNumb(pairs[i].kind, lies), pairs[i].c, brokenTime, 2*brokenTime)
 			return verdict{failed, text}
 		})
 		for i, p := range pairs {
@@ -200,7 +200,7 @@ func TestFaultsThatDoNothingAreSeen(t *testing.T) {
 		if !faulty[all[i].name] {
 			return verdict{failed: true}
 		}
-		failed, text := executeFor(t, newNumb("", false), all[i], brokenTime, 3*brokenTime)
+		failed, text := executeFor(t, newNumb("", false), all[i], brokenTime, 2*brokenTime)
 		return verdict{failed, text}
 	})
 	for i, c := range all {

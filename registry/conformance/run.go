@@ -19,7 +19,7 @@ const (
 	// bulkTime bounds that of a case that makes many requests, however long each of them takes. With users, etcd looks at
 	// the rights to all nodes of a session for each new one: half a million looks for a thousand nodes.
 	bulkTime = 4 * caseTime
-	// hungTime is how long a case is waited for whose context has ended.
+	// hungTime is how long a case may go on after its context has ended, before it is given up.
 	hungTime = 15 * time.Second
 	// sideBySide is how many cases of a group run at once: most of them wait.
 	sideBySide = 12
@@ -232,7 +232,7 @@ func execute(tb testing.TB, h Harness, c testCase) (failed bool, text string) {
 	for n := 1; ; n++ {
 		o := observe(h)
 		end := watchSlowness(o.proofs)
-		failed, text := executeOn(tb, o, c, c.time(), c.time()+hungTime)
+		failed, text := executeOn(tb, o, c, c.time(), hungTime)
 		why, most := o.excuse(end())
 		if !failed || why == "" {
 			return failed, strings.Join(append(notes, text), "\n")
@@ -249,6 +249,7 @@ func executeFor(tb testing.TB, h Harness, c testCase, limit, hung time.Duration)
 	return executeOn(tb, observe(h), c, limit, hung)
 }
 
+// executeOn runs the case once: its context ends after limit, and it is given up where it goes on for hung after that.
 func executeOn(tb testing.TB, h *observation, c testCase, limit, hung time.Duration) (failed bool, text string) {
 	rec := &recorder{TB: tb}
 	done := make(chan struct{})
@@ -273,12 +274,12 @@ func executeOn(tb testing.TB, h *observation, c testCase, limit, hung time.Durat
 		})
 		rec.cleanup()
 	}()
-	guard := time.NewTimer(hung)
+	guard := time.NewTimer(limit + hung)
 	defer guard.Stop()
 	select {
 	case <-done:
 	case <-guard.C:
-		t.errorf("a call has not returned %v after its context ended: it ignores its context", hung-limit)
+		t.errorf("a call has not returned %v after its context ended: it ignores its context", hung)
 	}
 	return rec.result()
 }

@@ -41,7 +41,7 @@ func TestCases(t *testing.T) {
 // try runs one made-up case on a sound adapter.
 func try(t *testing.T, run func(*caseRun)) (failed bool, text string) {
 	return executeFor(t, newFlawedHarness(flaw{}), testCase{name: "MadeUp", rule: "a rule", place: "a place", run: run},
-		500*time.Millisecond, time.Second)
+		500*time.Millisecond, 500*time.Millisecond)
 }
 
 func TestFailureIsInstructive(t *testing.T) {

@@ -21,13 +21,11 @@
 //
 // # The tree
 //
-// Paths are absolute and strict, as in ZooKeeper: the parent of a node exists
-// (R1), an ephemeral node has no children (R2), a node with children cannot be
-// deleted (R3). Only [EnsurePath] and locks make parents. A directory that another
-// client made may vanish by itself when it is empty (ZooKeeper's containers), so
-// that Create may meet ErrNoParent at any time (R1). The root "/" always exists; it
-// can be listed and watched (R4). It can never be part of a commit (R5), and what Get
-// returns for it is undefined. [ValidatePath] has the rules of a path.
+// Paths are absolute and strict, as in ZooKeeper: the parent of a node exists (R1), an ephemeral node has no children
+// (R2), a node with children cannot be deleted (R3). Only [EnsurePath] and locks make parents. A directory that
+// another client made may vanish by itself when it is empty (ZooKeeper's containers), so that Create may meet
+// ErrNoParent at any time (R1). The root "/" always exists; it can be listed and watched (R4). It can never be part
+// of a commit (R5), and what Get returns for it is undefined. [ValidatePath] has the rules of a path.
 //
 // Names and values are bytes: they are kept one by one, and none is folded,
 // trimmed, normalized or taken for a pattern (R6). A Registry addresses the whole

@@ -12,10 +12,9 @@ type Registry interface {
 	// "shop" or "team/shop". It is never empty (R68).
 	Namespace() string
 
-	// Open starts a new session, a new life. Several may be open at once, and
-	// they share nothing but connections. It waits for the service until ctx
-	// ends, then fails with ErrUnavailable and the context's error, both (R69). The
-	// caller closes the session.
+	// Open starts a new session, a new life. Several may be open at once, and they share nothing but connections. It
+	// waits for a service that can be reached, and answers before the session's timeout is over, until ctx ends; then
+	// it fails with ErrUnavailable and the context's error, both (R69). The caller closes the session.
 	Open(ctx context.Context) (Session, error)
 
 	// OpenStore returns a Store without a life, for tools that read and write and own

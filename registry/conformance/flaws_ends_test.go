@@ -65,6 +65,29 @@ var endBreakages = []breakage{
 			s, err := r.sound(ctx)
 			return s, cancelledPlain(ctx, err)
 		}}},
+	{"R69", "Open gives up when it has waited longer than the session's timeout", "Sessions/OpenThroughSlowAnswers", "its context goes on",
+		flaw{open: func(r *flawedRegistry, ctx context.Context) (registry.Session, error) {
+			return impatient(ctx, flawedTimeout*5/4, r.sound)
+		}}},
+	{"R69", "Open returns a session that was lost on the way", "Sessions/OpenThroughSlowAnswers", "returned a session",
+		flaw{open: func(r *flawedRegistry, ctx context.Context) (registry.Session, error) {
+			s, err := impatient(ctx, flawedTimeout*5/4, r.sound)
+			if err == nil || ctx.Err() != nil {
+				return s, err
+			}
+			other := r.h.srv.Registry("flawed")
+			defer other.Close()
+			return other.Open(ctx)
+		}}},
+	{"R69", "Open says of a session that was lost on the way that it was", "Sessions/OpenThroughSlowAnswers", "want no ErrSessionLost",
+		flaw{open: func(r *flawedRegistry, ctx context.Context) (registry.Session, error) {
+			began := time.Now()
+			s, err := r.sound(ctx)
+			if err != nil && time.Since(began) > flawedTimeout {
+				err = errors.Join(err, registry.ErrSessionLost)
+			}
+			return s, err
+		}}},
 	{"R93", "Lock that is cancelled says only that", "Locks/CutOffLock", `context canceled; want "registry unavailable" as well`,
 		onLockFailure(func(_ *flawed, ctx context.Context, err error) error { return cancelledPlain(ctx, err) })},
 	{"R93", "a waiter that gives up says that the service is away", "Locks/CancelWhileWaitingLeavesNoNode", "the service could be reached",

@@ -228,6 +228,54 @@ func deadlineSlowAnswers(t *caseRun) {
 	wg.Wait()
 }
 
+// openSlowAnswers: a session whose first answer comes later than its timeout is lost before its user has it.
+func openSlowAnswers(t *caseRun) {
+	reg, timeout := t.registry(), t.h.SessionTimeout()
+	first := t.openOn(reg)
+	heal, err := t.h.Faults().(*observedFaults).Delay(first, timeout*6/5)
+	t.must("Delay", err)
+	defer heal()
+	patient := make(chan opening, 1)
+	go func() {
+		s, err := reg.Open(t.ctx)
+		patient <- opening{s, err}
+	}()
+	var opens sync.WaitGroup
+	for wait := timeout; wait <= 2*timeout; wait += timeout / 4 {
+		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
+			opens.Go(func() {
+				_, err := reg.Open(t.endsIn(wait, how))
+				t.proveHit(first)
+				t.step("Open with a context of %v = %v", wait, err)
+				if err == nil {
+					t.fatalf("Open returned a session while answers came later than the session's timeout")
+				}
+				t.isError(err, registry.ErrUnavailable)
+				t.isError(err, how)
+				if errors.Is(err, registry.ErrSessionLost) {
+					t.fatalf("Open with a context of %v: error %v; want no ErrSessionLost", wait, err)
+				}
+			})
+		}
+	}
+	opens.Wait()
+	select {
+	case o := <-patient:
+		t.fatalf("Open ended with %v while answers came later than the session's timeout; its context goes on", o.err)
+	default:
+	}
+	heal()
+	select {
+	case o := <-patient:
+		if o.err != nil {
+			t.fatalf("Open, when answers were no longer late: error %v", o.err)
+		}
+		t.commit(o.s, registry.CreateEphemeral(t.path("a"), nil))
+	case <-t.ctx.Done():
+		t.fatalf("Open goes on though answers are no longer late")
+	}
+}
+
 // advances waits until Deadline has moved by more than d.
 func (t *caseRun) advances(s registry.Session, d time.Duration) {
 	was := s.Deadline()

@@ -31,6 +31,8 @@ var sessionCases = []testCase{
 		rule: "closing a registry ends its sessions, Open then fails with ErrClosed, and Close is idempotent"},
 	{name: "OpenWaitsThenUnavailable", rules: "R69", run: openUnavailable, place: "Registry.Open",
 		rule: "Open waits for a service that cannot be reached until its context ends, then fails with ErrUnavailable and what the context says"},
+	{name: "OpenThroughSlowAnswers", rules: "R69", run: openSlowAnswers, needs: slowly, place: "Registry.Open",
+		rule: "where answers come so late that no session lives to be used, Open waits until its context ends, or the service answers in time"},
 	{name: "Namespace", rules: "R68", run: namespaceNotEmpty, place: "Registry.Namespace",
 		rule: "a namespace is never empty and has no slash at its ends"},
 	{name: "AliveErrNil", rules: "R98 R113", run: aliveErrNil, place: "Session.Err, Session.Done, Session.Deadline",

@@ -115,22 +115,25 @@ func (r *Registry) Namespace() string { return r.cfg.Namespace }
 
 // Open grants a lease and starts its heartbeat. See registry.Registry.
 func (r *Registry) Open(ctx context.Context) (registry.Session, error) {
-	if r.sessions.Closed() {
-		return nil, errRegistryClosed
-	}
-	var sent time.Time
-	var lease *pb.LeaseGrantResponse
-	err := r.retry(ctx, "open session", func(ctx context.Context) (err error) {
+	var s *session
+	err := r.retry(ctx, "open session", func(ctx context.Context) error {
 		// The wait for a connection is not part of the session's life.
 		left := new(departure)
-		lease, err = r.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: r.cfg.leaseSeconds()}, left.options()...)
-		sent = left.at()
-		return err
+		lease, err := r.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: r.cfg.leaseSeconds()}, left.options()...)
+		if err != nil {
+			return err
+		}
+		ttl := time.Duration(lease.TTL) * time.Second
+		// Heartbeats that take as long keep no session.
+		if took := time.Since(left.at()); took > ttl/2 {
+			return fmt.Errorf("the lease came after %v", took)
+		}
+		s = newSession(r, lease.ID, left.at(), ttl)
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(r, lease.ID, sent, time.Duration(lease.TTL)*time.Second)
 	if !r.sessions.Add(s) {
 		return nil, errors.Join(errRegistryClosed, s.Close(ctx))
 	}

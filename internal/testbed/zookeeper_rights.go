@@ -30,7 +30,7 @@ func (z *ZooKeeper) Deny(node string) (allow func(), err error) {
 	}
 	return sync.OnceFunc(func() {
 		world := zk.WorldACL(zk.PermAll)
-		if err := z.setRights(append(nodes, path.Dir(node)), world); err != nil {
+		if err := z.setRights(append([]string{path.Dir(node)}, nodes...), world); err != nil {
 			z.tb.Errorf("testbed: allow %s again: %v", node, err)
 		}
 	}), nil
@@ -64,15 +64,16 @@ func (z *ZooKeeper) keep(node string, below, parent []zk.ACL) (nodes []string, e
 	return nodes, errors.Join(z.setRights(nodes, below), z.setRights([]string{path.Dir(node)}, parent))
 }
 
-// setRights returns once every server has them.
+// setRights returns once every server has them. The first node must be there; others may have gone: nodes of locks, and
+// their directory by itself.
 func (z *ZooKeeper) setRights(nodes []string, acl []zk.ACL) error {
 	conn, err := z.warden(z.Addrs())
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	for _, node := range nodes {
-		if _, err := conn.SetACL(node, acl, -1); err != nil {
+	for i, node := range nodes {
+		if _, err := conn.SetACL(node, acl, -1); err != nil && (i == 0 || !errors.Is(err, zk.ErrNoNode)) {
 			return err
 		}
 	}

@@ -132,6 +132,24 @@ func TestZooKeeperCountsRequests(t *testing.T) {
 	require.Zero(t, way.Requests()["multi"])
 }
 
+// What is denied may lose a node meanwhile: a lock's, or a directory that vanishes by itself.
+func TestZooKeeperAllowsWhatIsLeft(t *testing.T) {
+	z := testbed.SharedZooKeeper(t)
+	c, dir := connectZK(t, z.Addrs()), root(t)
+	for _, path := range []string{dir, dir + "/locks", dir + "/locks/1"} {
+		require.NoError(t, createZK(c, path))
+	}
+	allow, err := z.Deny(dir + "/locks")
+	require.NoError(t, err)
+	_, _, err = c.Get(dir + "/locks")
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	warden := connectZK(t, z.Addrs())
+	require.NoError(t, warden.AddAuth("digest", []byte("warden:warden")))
+	require.NoError(t, warden.Delete(dir+"/locks/1", -1))
+	allow()
+	require.NoError(t, c.Delete(dir+"/locks", -1))
+}
+
 func TestZooKeeperPauseLosesNothing(t *testing.T) {
 	bed := testbed.SharedZooKeeper(t)
 	way := bed.Client()

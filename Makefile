@@ -32,7 +32,7 @@ BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 .PHONY: test
 test: $(STEP) ## every test under -race, on real servers; the suite's case counts; both examples
 	@$(STEP) $(FRESH) setup
-	@tools/with-engine $(STEP) $(TABLE) build others waiting conformance defects simulation chaos strikes
+	@tools/with-engine $(STEP) $(TABLE) build others waiting conformance simulation chaos strikes
 
 .PHONY: setup
 setup: ## what the tests need: root on Debian gets it installed, others get a list of what is missing
@@ -42,17 +42,19 @@ setup: ## what the tests need: root on Debian gets it installed, others get a li
 image: ## an image of ZooKeeper for the Docker engine; its name in bin/image
 	.ci/zookeeper-image >bin/image
 
+COMPUTED = ./core/internal/sharding ./core/internal/schedule ./internal/layout/ledger
 .PHONY: others
 others: $(RACETEST) ## the tests of the packages that no other target tests
-	@# The maxima of sharding take six times as long under the race detector, which has nothing to find in functions.
+	@# What only computes takes six to ten times as long under the race detector, which has nothing to find there: the
+	@# maxima of sharding, and schedules and ledgers of all kinds. It sees a part of them.
 	@# The tests of bench/ mostly wait, so they run at the same time, and the others three packages at a time.
-	tools/side-by-side "$(GO) test -timeout 20m ./core/internal/sharding && $(RACETEST) -short -- ./core/internal/sharding" \
+	tools/side-by-side "$(GO) test -timeout 20m $(COMPUTED) && $(RACETEST) -short -- $(COMPUTED)" \
 		"$(MAKE) beside" \
-		"$(ZOOKEEPER) $(RACETEST) -timeout 20m -p 3 -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|postgres|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/(simulation|internal/sharding))$$' | tr '\n' ' ')"
+		"$(ZOOKEEPER) $(RACETEST) -timeout 20m -p 3 -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|postgres|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/(simulation|internal/(sharding|schedule))|internal/layout/ledger)$$' | tr '\n' ' ')"
 
 .PHONY: waiting
-waiting: $(RACETEST) ## the tests in bubbles and both examples at the same time, since all of them mostly wait
-	tools/side-by-side "$(MAKE) memory" "$(MAKE) quickstart swap"
+waiting: $(RACETEST) ## the tests in bubbles, both examples and the bare client's defects at the same time: they mostly wait
+	tools/side-by-side "$(MAKE) memory" "$(MAKE) quickstart swap" "$(MAKE) defects"
 
 .PHONY: beside
 beside: $(RACETEST) ## the module that measures: its tests, every scenario at a hundredth of its size
@@ -81,11 +83,11 @@ SEEDED = $(GO) test -C core/simulation -count=1 -timeout 30m
 .PHONY: simulation
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
 	tools/side-by-side "$(SEEDED) -run 'TestSimulation|TestOffsets' -seeds $(HALF) && \
+		$(SEEDED) -run TestSeedsReproduce && \
 		$(SEEDED) -tags failpoint -run TestFailpoints" \
 		"$(SEEDED) -run TestSimulation -first $$(($(HALF) + 1)) -seeds $$(($(SEEDS) - $(HALF))) && \
-		$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100 && \
 		$(SEEDED) -tags failpoint -run TestMutants -seeds $(SEEDS) && \
-		$(SEEDED) -run TestSeedsReproduce"
+		$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100"
 
 DURATION = 2m
 REGISTRY = etcd,zookeeper

@@ -644,8 +644,11 @@ func killedBefore(w *world, f *fault, r *rand.Rand) *blow {
 func endedRuns(w *world, f *fault, r *rand.Rand) *blow {
 	j, n := one(r, w.jobs), 0
 	w.look(f, func() {
+		if !chance(r, 10) {
+			return
+		}
 		running := w.holdings(j, holding.runs)
-		if len(running) == 0 || !chance(r, 10) {
+		if len(running) == 0 {
 			return
 		}
 		h := one(r, running)

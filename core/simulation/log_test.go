@@ -105,10 +105,10 @@ func (l *log) snapshot(s *history.Snapshot) {
 	s.Leader, s.Term = l.name(s.Leader), l.name(s.Term)
 }
 
-// text is the history, a line a record.
-func (l *log) text() []byte {
+// lines is a history as text, a line a record.
+func lines(records []history.Record) []byte {
 	var b bytes.Buffer
-	for _, r := range l.records {
+	for _, r := range records {
 		line, err := json.Marshal(r)
 		if err != nil {
 			line = []byte(err.Error())

@@ -55,7 +55,7 @@ func simulate(t *testing.T, seed uint64, m mask, prepare ...func(w *world) (rest
 			defer with(w)()
 		}
 		w.live(plan, m)
-		res = result{seed: seed, plan: plan, mask: m, records: w.log.records, text: w.log.text(), turns: w.driver.turns}
+		res = result{seed: seed, plan: plan, mask: m, records: w.log.records, turns: w.driver.turns}
 		res.report, res.violations = w.judge()
 		res.paged = w.paged
 	})
@@ -110,7 +110,7 @@ func explain(t *testing.T, res result) {
 		fmt.Fprintf(&b, "%s\n", v.text)
 	}
 	if *whole {
-		fmt.Fprintf(&b, "the history:\n%s", again.text)
+		fmt.Fprintf(&b, "the history:\n%s", lines(again.records))
 	}
 	t.Error(b.String())
 }
@@ -122,8 +122,8 @@ func TestSeedsReproduce(t *testing.T) {
 	for s := *first; s < *first+uint64(*twice); s++ {
 		t.Run(strconv.FormatUint(s, 10), func(t *testing.T) {
 			a, b := simulate(t, s, ^mask(0)), simulate(t, s, ^mask(0))
-			if !bytes.Equal(a.text, b.text) {
-				t.Error(difference(a.text, b.text))
+			if a, b := lines(a.records), lines(b.records); !bytes.Equal(a, b) {
+				t.Error(difference(a, b))
 			}
 		})
 	}

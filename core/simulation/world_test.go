@@ -348,7 +348,6 @@ type result struct {
 	plan       []*fault
 	mask       mask
 	records    []history.Record
-	text       []byte
 	report     history.Report
 	violations []violation
 	took       time.Duration // of real time

@@ -176,8 +176,12 @@ func TestPagesHoldWhatTheLedgerHolds(t *testing.T) {
 
 // At the documented maxima, with the portable limits of a value: each record of its own.
 func TestThePagesOfTheWorstRecordsFit(t *testing.T) {
+	total := 100_000
+	if testing.Short() {
+		total /= 10
+	}
 	for _, one := range []int{1, 2} {
-		l := New(1, 100_000)
+		l := New(1, total)
 		for n := 0; n < l.Total; n += one {
 			l.Set(n, worst(n))
 		}
@@ -192,7 +196,7 @@ func TestThePagesOfTheWorstRecordsFit(t *testing.T) {
 		t.Logf("%d items: a root of %d bytes, %d pages of at most %d, %d in all, in %v", l.Len(), len(x.root), len(x.pages), longest, all, took)
 		require.LessOrEqual(t, longest, maxValue)
 		x.requireHolds(l)
-		l.Set(5_000*one, Item{Through: due})
+		l.Set(total/20*one, Item{Through: due})
 		w := l.Write(x.version+1, Room{Value: maxValue, Ops: 30, Bytes: 1 << 20})
 		require.Len(t, w.Pages, 1, "only what has changed")
 		require.Less(t, len(w.Root), maxValue/2)

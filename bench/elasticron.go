@@ -47,11 +47,14 @@ func openElasticron(ctx context.Context, cfg contest.Config, tally *contest.Tall
 	return e, nil
 }
 
+// dialing is what a server that is busy with other tests may take to answer.
+const dialing = time.Minute
+
 func openRegistry(ctx context.Context, cfg contest.Config) (registry.Registry, error) {
 	if cfg.Registry == onZooKeeper {
 		return zookeeper.Open(ctx, zookeeper.Config{Servers: []string{cfg.Server}, Namespace: namespace})
 	}
-	return etcd.Open(ctx, etcd.Config{Endpoints: []string{cfg.Server}, Namespace: namespace})
+	return etcd.Open(ctx, etcd.Config{Endpoints: []string{cfg.Server}, Namespace: namespace, DialTimeout: dialing})
 }
 
 // startTime is what many jobs may take to register on a machine that has other work.

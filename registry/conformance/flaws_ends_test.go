@@ -179,11 +179,12 @@ var endBreakages = []breakage{
 
 // A storeFlaw is what is wrong with the stores of a registry. A nil hook leaves it sound.
 type storeFlaw struct {
-	get    func(s *flawedStore, ctx context.Context, paths []string) ([]registry.Node, error)
-	commit func(s *flawedStore, ctx context.Context, ops []registry.Op) (registry.Revision, error)
-	sync   func(s *flawedStore, ctx context.Context) error
-	watch  func(s *flawedStore, ctx context.Context) (registry.Watcher, error)
-	close  func(s *flawedStore, ctx context.Context) error
+	get      func(s *flawedStore, ctx context.Context, paths []string) ([]registry.Node, error)
+	children func(s *flawedStore, ctx context.Context, path string) ([]string, error)
+	commit   func(s *flawedStore, ctx context.Context, ops []registry.Op) (registry.Revision, error)
+	sync     func(s *flawedStore, ctx context.Context) error
+	watch    func(s *flawedStore, ctx context.Context) (registry.Watcher, error)
+	close    func(s *flawedStore, ctx context.Context) error
 }
 
 // flawedStore is a store of the memory adapter with a flaw.
@@ -217,6 +218,13 @@ func (s *flawedStore) Get(ctx context.Context, paths ...string) ([]registry.Node
 		return s.flaw.get(s, ctx, paths)
 	}
 	return s.StoreCloser.Get(ctx, paths...)
+}
+
+func (s *flawedStore) Children(ctx context.Context, path string) ([]string, error) {
+	if s.flaw.children != nil {
+		return s.flaw.children(s, ctx, path)
+	}
+	return s.StoreCloser.Children(ctx, path)
 }
 
 func (s *flawedStore) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {

@@ -83,7 +83,7 @@ func suite() []group {
 		{"Stores", slices.Concat(storeCases, storeWatchCases)},
 		{"Watch", slices.Concat(watchCases, watchApartCases, watchOutageCases)},
 		{"Locks", lockCases},
-		{"Uncertain", uncertainCases},
+		{"Uncertain", slices.Concat(uncertainCases, blipCases)},
 		{"Models", modelCases},
 	}
 }

@@ -397,3 +397,29 @@ func TestTheCensusNoticesServersThatDiffer(t *testing.T) {
 		"server 0 shows /y as of 0x2, server 1 showed it as of 0x5 before",
 	}, reasons, "each is told once")
 }
+
+// A process that was paused closes its session before anything here has seen that it is lost.
+func TestASessionThatIsLostIsToldWhoeverSeesItFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := memory.NewServer(memory.Config{SessionTimeout: time.Second}).Registry("lost")
+		defer reg.Close()
+		var out bytes.Buffer
+		w := watch(reg, history.NewWriter(&out, "w", func() (time.Duration, time.Time) { return common(), time.Now() }))
+		inner, err := reg.Open(t.Context())
+		require.NoError(t, err)
+		s := &watchedSession{Session: inner, in: w, closing: make(chan struct{})}
+		defer reg.Refuse()()
+		<-inner.Done()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.Error(t, s.Close(ctx))
+		s.follow()
+		records, err := history.Read(&out)
+		require.NoError(t, err)
+		var kinds []history.Kind
+		for _, r := range records {
+			kinds = append(kinds, r.Kind)
+		}
+		require.Equal(t, []history.Kind{history.Lost, history.Closing}, kinds)
+	})
+}

@@ -56,6 +56,7 @@ type watchedSession struct {
 	in      *watched
 	once    sync.Once
 	closing chan struct{}
+	lost    sync.Once
 
 	mu    sync.Mutex
 	acked map[string]registry.Revision // of the latest write that was acknowledged, by path
@@ -75,7 +76,7 @@ func (s *watchedSession) follow() {
 		case <-s.closing:
 			return
 		case <-s.Done():
-			s.tell(history.Lost, s.Err())
+			s.loses(s.Err())
 			return
 		}
 	}
@@ -162,15 +163,21 @@ func (s *watchedSession) registers(job, id string) {
 // Close implements registry.Session.
 func (s *watchedSession) Close(ctx context.Context) error {
 	s.once.Do(func() {
+		if err := s.Err(); err != nil { // and follow has not come to it
+			s.loses(err)
+		}
 		s.tell(history.Closing, nil)
 		close(s.closing)
 	})
 	err := s.Session.Close(ctx)
 	if err != nil { // it ends by expiry
-		s.tell(history.Lost, err)
+		s.loses(err)
 	}
 	return err
 }
+
+// loses tells once that the session is lost.
+func (s *watchedSession) loses(err error) { s.lost.Do(func() { s.tell(history.Lost, err) }) }
 
 // text is an error's, or nothing.
 func text(err error) string {

@@ -121,9 +121,10 @@ func (b *blip) reads(fault func() error) {
 			}
 		})
 	}
-	t.must(b.how, fault())
+	err := fault()
 	close(over)
 	all.Wait()
+	t.must(b.how, err)
 }
 
 // calls has everything called once the fault has begun. It may wait for the end of the fault, and has to succeed.

@@ -197,11 +197,6 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 		Host: m, Session: ses, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now,
 	})
 	ses.Follow(b.job.Lives(), registry.Children, m.onLife)
-	ses.Follow(b.job.ShardingState(), registry.Children, func(e registry.Event) {
-		if !e.Synced {
-			m.OnFlag(path.Base(e.Node.Path), e.Node.Exists())
-		}
-	})
 	ses.Follow(b.job.Leader(), registry.Self, func(e registry.Event) {
 		if !e.Synced {
 			m.OnLeader(e.Node)

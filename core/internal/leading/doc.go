@@ -31,6 +31,6 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use and return at once. Facts, Emit, Watch,
-// Unwatch and Waits are called without a lock held.
+// All methods are safe for concurrent use and return at once. Facts, Emit, Waits,
+// Follow and Unfollow are called without a lock held.
 package leading

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -293,6 +294,7 @@ func (l *Leader) OnLeader(n registry.Node) {
 	follow, unfollow, compares := self && !l.follows, !self && l.follows, !self && l.clocks.watched
 	if l.follows = self; !self {
 		clear(l.triggers)
+		l.flags = nil
 		l.owners, l.present, l.looked = nil, nil, inForce{}
 	}
 	if follow {
@@ -317,9 +319,11 @@ func (l *Leader) OnLeader(n registry.Node) {
 	case follow:
 		l.cfg.Session.Follow(l.cfg.Job.Term(), registry.Self, l.onTerm)
 		l.cfg.Session.Follow(l.cfg.Job.Trigger(), registry.Children, l.onTrigger)
+		l.cfg.Session.Follow(l.cfg.Job.ShardingState(), registry.Children, l.onFlag)
 	case unfollow:
-		l.cfg.Session.Unfollow(l.cfg.Job.Term(), registry.Self)
-		l.cfg.Session.Unfollow(l.cfg.Job.Trigger(), registry.Children)
+		for _, t := range l.ofTerm() {
+			l.cfg.Session.Unfollow(t.path, t.scope)
+		}
 	}
 	if compares {
 		l.forgetClocks()
@@ -335,6 +339,13 @@ func (l *Leader) OnLeader(n registry.Node) {
 	l.tidy.Poke()
 }
 
+// ofTerm are the targets that it follows while it leads.
+func (l *Leader) ofTerm() []target {
+	return []target{
+		{l.cfg.Job.Term(), registry.Self}, {l.cfg.Job.Trigger(), registry.Children}, {l.cfg.Job.ShardingState(), registry.Children},
+	}
+}
+
 // onTerm follows the leader's own term: without it nothing can be written.
 func (l *Leader) onTerm(e registry.Event) {
 	if !e.Synced && layout.UnmarshalTerm(e.Node.Value).Leader != l.cfg.ID {
@@ -342,8 +353,12 @@ func (l *Leader) onTerm(e registry.Event) {
 	}
 }
 
-// OnFlag follows the nodes by which Java members learn that items are assigned.
-func (l *Leader) OnFlag(name string, exists bool) {
+// onFlag follows the nodes by which Java members learn that items are assigned.
+func (l *Leader) onFlag(e registry.Event) {
+	if e.Synced {
+		return
+	}
+	name, exists := path.Base(e.Node.Path), e.Node.Exists()
 	l.mu.Lock()
 	if exists {
 		lazymap.Set(&l.flags, name, true)
@@ -412,8 +427,9 @@ func (l *Leader) Close() {
 		l.bell.Stop()
 	}
 	if l.follows {
-		targets[target{l.cfg.Job.Term(), registry.Self}] = true
-		targets[target{l.cfg.Job.Trigger(), registry.Children}] = true
+		for _, t := range l.ofTerm() {
+			targets[t] = true
+		}
 	}
 	if l.rounds != nil && l.rounds.watched {
 		l.rounds.watched = false

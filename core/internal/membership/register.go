@@ -557,7 +557,7 @@ func (m *Member) leave(ctx context.Context) error {
 // unfollow ends every watch of a member that has left.
 func (m *Member) unfollow(id string) {
 	job, unfollow := m.cfg.Job, m.cfg.Session.Unfollow
-	for _, p := range []string{job.Servers(), job.Instances(), job.Lives(), job.InForce(), job.ShardingState()} {
+	for _, p := range []string{job.Servers(), job.Instances(), job.Lives(), job.InForce()} {
 		unfollow(p, registry.Children)
 	}
 	for _, p := range []string{job.Config(), job.Notice(id), job.Leader(), job.Clock(id)} {

@@ -21,7 +21,7 @@ import (
 )
 
 // targets is how many watchAll follows.
-const targets = 5
+const targets = 4
 
 // watchAll follows what the member decides by.
 func (m *Member) watchAll() {
@@ -40,7 +40,6 @@ func (m *Member) watchAll() {
 	watch(job.Instances(), registry.Children, m.noting(1<<1, (*Member).onInstance))
 	watch(job.Lives(), registry.Children, m.noting(1<<2, (*Member).onLife))
 	watch(job.InForce(), registry.Children, m.noting(1<<3, (*Member).onInForce))
-	watch(job.ShardingState(), registry.Children, m.noting(1<<4, (*Member).onFlag))
 }
 
 // noting wraps the handler of a target that must be synced before the member registers, with its bit in unsynced.
@@ -228,15 +227,6 @@ var (
 	errLifeGone   = errors.New("the instance's life was deleted from outside")
 	errNoticeGone = errors.New("the instance's notice was deleted from outside")
 )
-
-func (m *Member) onFlag(n registry.Node) func() {
-	l := m.leader
-	if l == nil {
-		return nil
-	}
-	name, exists := path.Base(n.Path), n.Exists()
-	return func() { l.OnFlag(name, exists) }
-}
 
 // onInForce follows the schedule by which everybody fires. The base is the leader's.
 // Operators pause instances beside it.

@@ -43,12 +43,19 @@ func checkOnly(t *caseRun) {
 }
 
 func createParentAndChild(t *caseRun) {
-	t.commit(t.s, registry.Create(t.path("a"), nil), registry.Create(t.path("a/b"), nil),
-		registry.CreateEphemeral(t.path("a/b/c"), []byte("x")))
-	if n := t.present(t.s, t.path("a/b/c")); string(n.Value) != "x" || !n.Ephemeral {
-		t.fatalf("the grandchild is %s with value %q", show(n), n.Value)
+	grandchildren := map[string]func(string, []byte) registry.Op{"a": registry.Create, "b": registry.CreateEphemeral}
+	if t.lifeless {
+		delete(grandchildren, "b")
 	}
-	t.hasChildren(t.s, t.path("a"), "b")
+	for name, grandchild := range grandchildren {
+		top := t.path(name)
+		op := grandchild(top+"/b/c", []byte("x"))
+		t.commit(t.s, registry.Create(top, nil), registry.Create(top+"/b", nil), op)
+		if n := t.present(t.s, op.Path); string(n.Value) != "x" || n.Ephemeral != isEphemeral(op) {
+			t.fatalf("the grandchild is %s with value %q", show(n), n.Value)
+		}
+		t.hasChildren(t.s, top, "b")
+	}
 }
 
 func deleteChildAndParent(t *caseRun) {
@@ -75,8 +82,10 @@ func orderMatters(t *caseRun) {
 }
 
 func orderOfKinds(t *caseRun) {
-	t.refused(t.s, 1, registry.ErrEphemeralParent,
-		registry.CreateEphemeral(t.path("e"), nil), registry.Create(t.path("e/c"), nil))
+	if !t.lifeless {
+		t.refused(t.s, 1, registry.ErrEphemeralParent,
+			registry.CreateEphemeral(t.path("e"), nil), registry.Create(t.path("e/c"), nil))
+	}
 	p := t.create(t.s, t.path("p"), "")
 	t.refused(t.s, 1, registry.ErrNoParent, registry.Delete(p.Path, 0), registry.Create(t.path("p/c"), nil))
 	t.unchanged(t.s, p)

@@ -100,6 +100,11 @@ var lifeBreakages = []breakage{
 		flaw{namespace: func(r *flawedRegistry) string { return "/" + r.Registry.Namespace() }}},
 	{"R70", "closing a registry leaves its sessions open", "Sessions/RegistryCloseEndsSessions", "Done of session",
 		flaw{ends: func(*flawedRegistry) error { return nil }}},
+	{"R70", "closing a registry ends its sessions a moment later", "Sessions/RegistryCloseEndsSessions", "has returned, and Done of session",
+		flaw{ends: func(r *flawedRegistry) error {
+			time.AfterFunc(flawedTimeout/20, func() { _ = r.Registry.Close() })
+			return nil
+		}}},
 	{"R71", "closing a registry waits for the service", "Sessions/RegistryCloseCutOff", "Registry.Close, while",
 		flaw{ends: func(r *flawedRegistry) error {
 			sharedBy(r.Registry, "waits", func() *sync.Once { return new(sync.Once) }).Do(func() { <-time.After(flawedTimeout * 5 / 8) })

@@ -76,7 +76,7 @@ var nodeCases = []testCase{
 		rule: "names and values that a store might take for each other, or for a pattern, stay apart, with their children and in watches"},
 	{name: "VersionBeyondTheService", rules: "R51", run: hugeVersions, place: "registry.Op",
 		rule: "a version that the service cannot hold matches no node: it is not cut down to one that does"},
-	{name: "CallersKeepWhatTheyPass", rules: "R30", run: callersKeep, place: ownershipDoc,
+	{name: "CallersKeepWhatTheyPass", rules: "R30", run: callersKeep, needs: life, place: ownershipDoc,
 		rule: "what is passed is not changed, and not read after the return, whatever came of the call"},
 	{name: "ReadersOwnWhatTheyGet", rules: "R31", run: readersOwn, place: ownershipDoc,
 		rule: "no two readers, targets, watchers or places of one Get share what they were given"},

@@ -94,6 +94,9 @@ func (s *observed) lostByItself() bool {
 }
 
 func inner(s registry.Session) registry.Session {
+	if l, is := s.(*lifelessSession); is {
+		return inner(l.Session)
+	}
 	if o, is := s.(*observed); is {
 		return o.Session
 	}

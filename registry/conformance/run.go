@@ -44,6 +44,9 @@ const (
 	spaces
 	// rights: the case needs the fault Deny.
 	rights
+	// life: the case is about what a session owns, about its end, or about what is done to its connection: it is not tried
+	// on a store.
+	life
 	// bulk: the case makes hundreds of requests one after the other, or a thousand nodes.
 	bulk
 )
@@ -54,6 +57,7 @@ type testCase struct {
 	rules string // the numbers of the contract's that it tries: "R1 R17"
 	rule  string // one sentence: what an adapter must do
 	place string // where the contract says so
+	store bool   // it is another one, tried on stores
 	needs needs
 	run   func(*caseRun)
 }
@@ -74,14 +78,16 @@ type group struct {
 
 // suite is the whole table. A new group is one line here.
 func suite() []group {
+	nodes, lists, commit := group{"Nodes", nodeCases}, group{"Lists", listCases}, group{"Commit", commitCases}
+	watch := group{"Watch", slices.Concat(watchCases, watchApartCases, watchOutageCases)}
 	return []group{
 		{selfTest, harnessCases},
-		{"Nodes", nodeCases},
-		{"Lists", listCases},
-		{"Commit", commitCases},
+		nodes,
+		lists,
+		commit,
 		{"Sessions", sessionCases},
-		{"Stores", slices.Concat(storeCases, storeWatchCases)},
-		{"Watch", slices.Concat(watchCases, watchApartCases, watchOutageCases)},
+		{"Stores", slices.Concat(storeCases, storeWatchCases, triedOnStores(nodes, lists, commit, watch))},
+		watch,
 		{"Locks", lockCases},
 		{"Uncertain", slices.Concat(uncertainCases, blipCases)},
 		{"Models", modelCases},

@@ -49,15 +49,22 @@ func registryClose(t *caseRun) {
 	reg := t.registry()
 	a, b := t.openOn(reg), t.openOn(reg)
 	t.commit(a, registry.CreateEphemeral(t.path("a"), nil))
+	st := t.store(reg)
 	for range 2 {
 		if err := reg.Close(); err != nil {
 			t.fatalf("Registry.Close: %v", err)
 		}
-	}
-	t.step("closed their registry")
-	for _, s := range []registry.Session{a, b} {
-		t.lostSoon(s)
-		t.isError(s.Err(), registry.ErrSessionLost)
+		t.step("closed their registry")
+		for _, s := range []registry.Session{a, b} {
+			select {
+			case <-s.Done():
+			default:
+				t.fatalf("Registry.Close has returned, and Done of session %s is open", s.ID())
+			}
+			t.isError(s.Err(), registry.ErrSessionLost)
+		}
+		_, err := st.Get(t.ctx, t.path("a"))
+		t.isError(err, registry.ErrClosed)
 	}
 	_, err := reg.Open(t.ctx)
 	t.isError(err, registry.ErrClosed)

@@ -11,7 +11,7 @@ import (
 
 // watchOutageCases cut watchers off in each way there is.
 var watchOutageCases = []testCase{
-	{name: "EndsWhileCutOff", rules: "R66 R67", run: endsWhileCutOff, needs: alone, place: "Watcher.Next, Watcher.Close",
+	{name: "EndsWhileCutOff", rules: "R66 R67", run: endsWhileCutOff, needs: alone | life, place: "Watcher.Next, Watcher.Close",
 		rule: "Close and the loss of the session wake Next, with targets or without, cut off from the service too"},
 	{name: "RemoveAddWhileCutOff", rules: "R61 R63 R64", run: removeAddWhileCutOff, place: "Watcher.Remove, Watcher.Add",
 		rule: "what is removed and added while cut off delivers its state and Synced again; what is removed, nothing"},

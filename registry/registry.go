@@ -22,10 +22,9 @@ type Registry interface {
 	// where nothing needs to be sent. The caller closes it.
 	OpenStore(ctx context.Context) (StoreCloser, error)
 
-	// Close releases what the registry holds and ends the sessions and stores that are still open: their Done is closed,
-	// and no call of theirs succeeds, once it returns (R70). It does not wait for a service that does not answer (R71),
-	// and is idempotent.
-	// Open and OpenStore fail with ErrClosed afterwards, and an Open that is under way (R43).
+	// Close releases what the registry holds and ends the sessions and stores that are still open: once it returns
+	// their Done is closed, and no call of theirs succeeds (R70). It waits for no service that does not answer (R71),
+	// and is idempotent. Open and OpenStore fail with ErrClosed afterwards, and an Open under way (R43).
 	Close() error
 }
 

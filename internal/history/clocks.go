@@ -101,12 +101,16 @@ func (c *checker) comesBack(j *job, r *Record) bool {
 		slices.ContainsFunc(j.lives, func(l *life) bool { return l.who == r.Who && l.started > r.At && l.started < never })
 }
 
+// toldWithin is how much later than it happens an event is told: functions are entered meanwhile.
+const toldWithin = 100 * time.Millisecond
+
 // foundOff is when who writes r had found that its clock is off, in a life that began at since.
 // Nil: it has not, or it agrees again.
 func (j *job) foundOff(r *Record, since time.Duration) (off *Record) {
 	for _, x := range j.clocks {
 		switch {
-		case x.Who != r.Who || x.At > r.At || x.At < since:
+		case x.Who != r.Who || x.At < since:
+		case x.At > r.At && (x.Kind != ClockAgrees || x.At > r.At+toldWithin):
 		case x.Kind == ClockAgrees:
 			off = nil
 		case off == nil:

@@ -60,6 +60,8 @@ func TestTheRulesOfClocks(t *testing.T) {
 		},
 		"it was found to be off":     {with(told(1500, ClockOff)), Clocks, "entered 510ms after its clock was found to be off"},
 		"and agrees again":           {with(told(1500, ClockOff), told(1990, ClockAgrees)), "", ""},
+		"and agrees a moment later":  {with(told(1500, ClockOff), told(2100, ClockAgrees)), "", ""},
+		"and agrees later":           {with(told(1500, ClockOff), told(2120, ClockAgrees)), Clocks, "entered 510ms after"},
 		"it was found just now":      {with(told(4600, ClockOff)), "", ""},
 		"it was, in a life before":   {with(told(205, ClockOff)), "", ""},
 		"it does not start":          {with(refused(2000)), Failed, "i3 has left for good"},

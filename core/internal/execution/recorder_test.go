@@ -219,6 +219,28 @@ func TestStillness(t *testing.T) {
 	})
 }
 
+// What the leader does meanwhile takes as long as the recorder's own commits.
+func TestStillnessLastsAsCommitsTake(t *testing.T) {
+	onBed(t, 1, func(b *bed) {
+		b.rec.Show(time.Hour, false)
+		for k, x := range []struct{ took, still time.Duration }{
+			{100 * time.Millisecond, stillnessPart * 100 * time.Millisecond}, {time.Second, mostStillness}, {0, stillness},
+		} {
+			heal := b.client.Delay(x.took)
+			b.submit(begin, due(k+1), 0)
+			b.pass(x.took)
+			heal()
+			b.client.ResetRequests()
+			b.rec.Refresh(true)
+			b.submit(end, due(k+1), 0)
+			b.pass(x.still - time.Nanosecond)
+			b.requireRequests(0, 1)
+			b.pass(time.Nanosecond)
+			b.requireRequests(1, 0)
+		}
+	})
+}
+
 // Where somebody listens to rounds each begin says so, and each commit that brings the items
 // further, in the commits that are made anyway; elsewhere there is no node.
 func TestWhatIsToldOfRounds(t *testing.T) {

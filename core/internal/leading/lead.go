@@ -157,10 +157,11 @@ func (l *Leader) hush(ctx context.Context, s snapshot) (bool, error) {
 	if l.refused < patience || len(ops) == 0 {
 		return false, nil
 	}
+	begun := time.Now()
 	if err := l.commit(ctx, s, ops); err != nil {
 		return false, err
 	}
-	settle.Pause(ctx, hearing)
+	settle.Pause(ctx, min(max(hearing, time.Since(begun)), mostHearing))
 	return true, nil
 }
 

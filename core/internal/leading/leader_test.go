@@ -174,7 +174,7 @@ func TestTricklingEndsDoNotStarveTheLeader(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.join("a", at(10*time.Millisecond))
 		b.until("owned", func() bool { return b.spread(6, "a") })
-		owner := b.trickle("a", 3*time.Millisecond)
+		owner := b.trickle("a", 3*time.Millisecond, 250*time.Millisecond)
 		b.until("trickling", func() bool { return owner.commits.Load() > 20 })
 		b.join("c", at(10*time.Millisecond))
 		took := b.until("spread", func() bool { return b.ledger("c").Len() == 3 })
@@ -185,10 +185,26 @@ func TestTricklingEndsDoNotStarveTheLeader(t *testing.T) {
 	})
 }
 
-// An owner commits ends, and does as its notices say.
+// Nor where each request takes long, and owners are still for longer (execution.TestStillnessLastsAsCommitsTake).
+func TestASlowRegistryDoesNotStarveTheLeader(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		const slow = 300 * time.Millisecond
+		b.join("a", at(slow))
+		b.until("owned", func() bool { return b.spread(6, "a") })
+		owner := b.trickle("a", slow, 8*slow)
+		b.until("trickling", func() bool { return owner.commits.Load() > 20 })
+		b.join("c", at(slow))
+		took := b.until("spread", func() bool { return b.ledger("c").Len() == 3 })
+		require.Less(b, took, 10*time.Second)
+		require.Positive(b, owner.asked.Load(), "the owner was never in the way")
+		require.LessOrEqual(b, owner.asked.Load(), int64(2))
+	})
+}
+
+// An owner commits ends, and does as its notices say: it is still for as long.
 type owner struct{ commits, asked atomic.Int64 }
 
-func (b *bed) trickle(id string, every time.Duration) *owner {
+func (b *bed) trickle(id string, every, stillness time.Duration) *owner {
 	o := &owner{}
 	var still atomic.Int64
 	w, err := b.stranger.Watch(b.Context())
@@ -206,7 +222,7 @@ func (b *bed) trickle(id string, every time.Duration) *owner {
 				still.Store(0)
 				if layout.UnmarshalNotice(e.Node.Value).Still {
 					o.asked.Add(1)
-					still.Store(time.Now().Add(250 * time.Millisecond).UnixNano())
+					still.Store(time.Now().Add(stillness).UnixNano())
 				}
 			}
 		}

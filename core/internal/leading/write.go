@@ -25,9 +25,9 @@ const (
 	// patience is how many refusals in a row it takes until owners are asked for
 	// stillness.
 	patience = 2
-	// hearing is how long it may take until they have heard of it. Their stillness lasts
-	// much longer.
-	hearing = 20 * time.Millisecond
+	// hearing is how long it may take until they have heard of it, at least, and mostHearing at most: they hear about as
+	// late as the commit is answered that asks them. Their stillness lasts much longer.
+	hearing, mostHearing = 20 * time.Millisecond, 500 * time.Millisecond
 )
 
 // write commits the plan step by step and returns what it moved, also when a later step

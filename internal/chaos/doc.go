@@ -20,6 +20,8 @@
 // lost, the servers themselves have lost it; ZooKeeper does now and then. A census asks each
 // of ZooKeeper's servers by itself whether it shows what another one has shown before. Such
 // a part says nothing about Elasticron: it is told, and run again with other faults.
+// While a count takes long, though no fault stands, the machine or the service is too busy for
+// what is promised within seconds: that is written down as a fault of its own, "slow service".
 //
 // # Processes
 //

@@ -29,6 +29,9 @@ const (
 	witnessPath = "/chaos-witness"
 	// witnessPause lies between two counts.
 	witnessPause = 20 * time.Millisecond
+	// slowCount is how long a count may take. What is promised within a second or two is promised of a registry that
+	// answers, and a machine with too much to do has none.
+	slowCount = 500 * time.Millisecond
 )
 
 // count counts until ctx ends.
@@ -36,16 +39,18 @@ func (w *witness) count(ctx context.Context) {
 	next := int64(1)
 	version := registry.Version(-1) // not known
 	for pause(ctx, witnessPause) {
-		err := w.client.attempt(ctx, func(ctx context.Context, ses registry.Session) error {
-			if version < 0 {
-				node, stands, err := w.read(ctx, ses)
-				if err != nil {
-					return err
+		err := w.timed(func() error {
+			return w.client.attempt(ctx, func(ctx context.Context, ses registry.Session) error {
+				if version < 0 {
+					node, stands, err := w.read(ctx, ses)
+					if err != nil {
+						return err
+					}
+					version, next = node.Version, max(next, stands+1)
 				}
-				version, next = node.Version, max(next, stands+1)
-			}
-			_, err := ses.Commit(ctx, registry.Set(witnessPath, []byte(strconv.FormatInt(next, 10)), version))
-			return err
+				_, err := ses.Commit(ctx, registry.Set(witnessPath, []byte(strconv.FormatInt(next, 10)), version))
+				return err
+			})
 		})
 		switch {
 		case err == nil:
@@ -57,6 +62,23 @@ func (w *witness) count(ctx context.Context) {
 			next++ // an attempt whose outcome nobody knows may still be applied
 		}
 	}
+}
+
+// timed writes down while what it calls takes long: the service is slow, to somebody to whom nothing is done.
+func (w *witness) timed(count func() error) error {
+	slow := history.Record{Kind: history.FaultBegun, Fault: history.SlowService, Of: "the service", Disturbs: true}
+	written := make(chan struct{})
+	late := time.AfterFunc(slowCount, func() {
+		defer close(written)
+		w.out.Write(slow)
+	})
+	err := count()
+	if !late.Stop() {
+		<-written
+		slow.Kind, slow.Count = history.FaultEnded, 1
+		w.out.Write(slow)
+	}
+	return err
 }
 
 // read returns the node and its count, after having made it, and having looked whether

@@ -102,6 +102,9 @@ const (
 // PauseServer is the fault of a server that stands still for a while.
 const PauseServer = "pause server"
 
+// SlowService is the fault of a service that takes long to answer, though nothing is done to it.
+const SlowService = "slow service"
+
 // SetClock begins the name of a fault of a wall clock that is set.
 const SetClock = "clock set"
 

@@ -11,12 +11,10 @@ const (
 	maxSegment = 255
 )
 
-// ValidatePath reports why path cannot address a node; the error wraps
-// ErrInvalid (R53). A path starts with "/", is at most 2048 bytes long and does not
-// end with "/" unless it is the root. A segment has 1 to 255 bytes of UTF-8, is
-// not "." or "..", and holds no character that ZooKeeper refuses: U+0000–U+001F,
-// U+007F–U+009F, U+D800–U+F8FF, U+FFF0 and above (it sees
-// UTF-16, and refuses surrogates).
+// ValidatePath reports why path cannot address a node; the error wraps ErrInvalid (R53). A path starts with "/", is at
+// most 2048 bytes long and does not end with "/" unless it is the root. A segment has 1 to 255 bytes of UTF-8, is not
+// "." or "..", and holds no character that ZooKeeper refuses: U+0000–U+001F, U+007F–U+009F, U+D800–U+F8FF, U+FFF0 and
+// above (it sees UTF-16, and refuses surrogates).
 func ValidatePath(path string) error {
 	if path == "/" {
 		return nil

@@ -10,12 +10,10 @@
 //
 // # Guarantees
 //
-// A state replaces an older one of its path that still waits, in its place. A
-// child that came and went unseen leaves nothing. So memory is in proportion to
-// the nodes that exist or that the consumer believes to exist, not to the number
-// of changes, and values are kept only while they wait. A state that is no newer than the
-// last of its path, by Modified, is left out. An absence has no revision: its user puts it
-// in order.
+// A state replaces an older one of its path that still waits, in its place. A child that came and went unseen leaves
+// nothing. So memory is in proportion to the nodes that exist or that the consumer believes to exist, not to the number
+// of changes, and values are kept only while they wait. A state that is no newer than the last of its path, by
+// Modified, is left out. An absence has no revision: its user puts it in order.
 //
 // A Consumer is such a queue with the methods of a registry.Watcher, for which Hooks say what
 // the adapter does about a target.

@@ -103,10 +103,14 @@ func (s *store) current(ctx context.Context) (registry.Store, error) {
 	return s.session, nil
 }
 
+// Commit waits for no session with what no session would take.
 func (s *store) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
+	if err := s.Config.Limits.Validate(ops); err != nil {
+		return 0, fmt.Errorf("%s: commit: %w", s.Name, err)
+	}
 	for i, op := range ops {
 		if op.Kind == registry.OpCreateEphemeral {
-			return 0, fmt.Errorf("%s: %w: operation %d: a store without a session makes no ephemeral node",
+			return 0, fmt.Errorf("%s: %w: operation %d: a store owns no ephemeral node",
 				s.Name, registry.ErrInvalid, i)
 		}
 	}

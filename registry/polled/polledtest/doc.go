@@ -12,12 +12,10 @@
 //
 // # What it tries
 //
-// The harness opens one store, as a server would, and gives each client of the
-// suite a wire to it: a polled.Store of its own whose requests travel, are served
-// whether or not their caller still waits, and come back. All faults of the suite
-// act on the wires: they swallow requests or answers, cut, refuse, lose one
-// answer, or serve a commit late. A restart closes the store when what runs
-// in it has ended, and opens it again.
+// The harness opens one store, as a server would, and gives each client of the suite a wire to it: a polled.Store of
+// its own whose requests travel, are served whether or not their caller still waits, and come back. All faults of the
+// suite act on the wires: they swallow requests or answers, cut, refuse, lose one answer, or serve a commit late. A
+// restart closes the store when what runs in it has ended, and opens it again.
 //
 // Where the store is a polled.Bell, what it tells travels by the wires too, and
 // clients learn by it alone what others write.
@@ -27,12 +25,10 @@
 // revision rises when a session's nodes go, that Read and Commit are one step each,
 // that no bytes are kept which are the caller's, and that a bell leaves out nothing.
 //
-// So a run proves the rules of the tree, atomicity, revisions, what becomes of a
-// session's nodes, that data outlives Close, and that all of it stands many callers
-// at once. It does not try what the store's own client does when its connection
-// breaks, since the wires break before it: which errors mean that nothing
-// was applied (registry.ErrUnavailable), and that a commit is never sent twice, is
-// for a test of the store itself.
+// So a run proves the rules of the tree, atomicity, revisions, what becomes of a session's nodes, that data outlives
+// Close, and that all of it stands many callers at once. It does not try what the store's own client does when its
+// connection breaks, since the wires break before it: which errors mean that nothing was applied
+// (registry.ErrUnavailable), and that a commit is never sent twice, is for a test of the store itself.
 //
 // # Concurrency
 //

@@ -24,12 +24,10 @@ type harness struct {
 	cfg polled.Config
 }
 
-// New returns a harness for the store that open opens: new and empty at the first
-// call, and with the data of the one that was closed before at each call after
-// it. cfg is what the adapter gives to polled.New, its Limits above all. The other
-// fields may be left out: SessionTimeout is 2.5 seconds then.
-// The test fails when open does, when the store cannot be closed, and when it does
-// otherwise than polled.Store says where the suite would not see it.
+// New returns a harness for the store that open opens: new and empty at the first call, and with the data of the one
+// that was closed before at each call after it. cfg is what the adapter gives to polled.New, its Limits above all. The
+// other fields may be left out: SessionTimeout is 2.5 seconds then. The test fails when open does, when the store
+// cannot be closed, and when it does otherwise than polled.Store says where the suite would not see it.
 func New(tb testing.TB, cfg polled.Config, open func(context.Context) (polled.Store, error)) conformance.Harness {
 	tb.Helper()
 	cfg.Name = cmp.Or(cfg.Name, "store")

@@ -131,8 +131,7 @@ func (t *caseRun) afterTurn(writer registry.Session, dir string, turn turn, op r
 
 // parentsAndChildrenRace has a parent deleted while it is given a child.
 func parentsAndChildrenRace(t *caseRun) {
-	const rounds = 60
-	other := t.open()
+	rounds, other := t.times(60), t.open()
 	for i := range rounds {
 		p := t.path(fmt.Sprint(i))
 		t.commit(t.s, registry.Create(p, nil))

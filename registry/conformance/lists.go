@@ -124,8 +124,8 @@ func list10k(t *caseRun) {
 
 // churnNoTornNode has a writer whose values name the version they stand at.
 func churnNoTornNode(t *caseRun) {
-	const nodes, rounds = 5, 60
-	writer := t.open()
+	const nodes = 5
+	rounds, writer := t.times(60), t.open()
 	paths := make([]string, nodes)
 	for i := range paths {
 		paths[i] = t.path(fmt.Sprint(i))
@@ -150,7 +150,7 @@ func churnNoTornNode(t *caseRun) {
 			if string(n.Value) != fmt.Sprint(n.Version) {
 				t.fatalf("%s at version %d holds the value of version %s", n.Path, n.Version, n.Value)
 			}
-			done = done && n.Version == rounds
+			done = done && n.Version == registry.Version(rounds)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // listsAreFresh lists a directory, lets another session change it, learns of that in one of the ways there are,
 // and lists it again.
 func listsAreFresh(t *caseRun) {
-	const rounds = 12
+	rounds := t.times(12)
 	writer, watching, dir := t.open(), t.open(), t.path("dir")
 	t.create(t.s, dir, "")
 	f := t.syncedOn(watching, dir, registry.Children)

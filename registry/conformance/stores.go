@@ -33,6 +33,14 @@ func (c testCase) onStores(group string) testCase {
 	return c
 }
 
+// times is how often a case tries what it tries n times on sessions: a third of that on a store, which is the same client.
+func (t *caseRun) times(n int) int {
+	if t.lifeless {
+		return n / 3
+	}
+	return n
+}
+
 // A lifelessSession is a session that reads, commits and watches through a store of the same client.
 type lifelessSession struct {
 	registry.Session

@@ -201,7 +201,7 @@ func revisionOfEveryKind(t *caseRun) {
 func checksAreFresh(t *caseRun) {
 	writer := t.open()
 	t.create(writer, t.path("a"), "")
-	for i := range registry.Version(40) {
+	for i := range registry.Version(t.times(40)) {
 		flag := t.path(fmt.Sprint("flag", i))
 		t.commit(writer, registry.Set(t.path("a"), nil, i), registry.Create(flag, nil))
 		t.commit(t.s, registry.Check(t.path("a"), i+1), registry.Check(flag, registry.AnyVersion))

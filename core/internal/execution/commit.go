@@ -54,10 +54,9 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 		Shows:   func(n registry.Node) bool { return r.shows(n, b.seq) },
 		Neutral: func() []registry.Op { return r.neutral(b) },
 	}
-	begun := time.Now()
 	out, err := c.Run(ctx, r.owner.Hindered)
 	r.mu.Lock()
-	r.took = time.Since(begun)
+	r.took = out.Took
 	r.mu.Unlock()
 	failpoint.Hit(failpoint.AfterRecord)
 	failed, isRefused := errors.AsType[*registry.CommitError](err)

@@ -15,9 +15,10 @@ const (
 	// linger is how long a patient change waits for its neighbours while any item of
 	// the ledger runs, so that they share a commit.
 	linger = 10 * time.Millisecond
-	// stillness is how long nothing is committed after the leader has asked for it, which reads and commits meanwhile:
-	// at least, and so many times as long as the last commit took, but no longer than mostStillness.
-	stillness, stillnessPart, mostStillness = 250 * time.Millisecond, 8, 5 * time.Second
+	// stillness is how long nothing is committed at least after the leader has asked for it, mostStillness at most. In
+	// between it is commitsInStillness times as long as the last commit took: the leader reads and commits meanwhile.
+	stillness, mostStillness = 250 * time.Millisecond, 5 * time.Second
+	commitsInStillness       = 8
 	// again is the pause before what was denied, or does not fit, is tried again.
 	again = time.Second
 	// fixedOps are the operations of every commit: the life and the ledger.
@@ -166,7 +167,7 @@ type Recorder struct {
 	stale   bool // somebody else has written the ledger, or may have
 	refused bool // a commit was refused since somebody has
 	still   time.Time
-	took    time.Duration // the last commit
+	took    time.Duration // how long the registry took to answer the last commit
 	queue   []*entry
 	atMost  int  // changes in a commit, after one that was too large; 0 is any
 	alone   int  // changes in a row that are too large even alone
@@ -244,7 +245,7 @@ func (r *Recorder) Refresh(still bool) {
 	r.stale = true
 	r.still = time.Time{}
 	if still {
-		r.still = time.Now().Add(min(max(stillness, stillnessPart*r.took), mostStillness))
+		r.still = time.Now().Add(min(max(stillness, commitsInStillness*r.took), mostStillness))
 	}
 	r.mu.Unlock()
 	r.task.Poke()

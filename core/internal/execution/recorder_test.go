@@ -224,7 +224,7 @@ func TestStillnessLastsAsCommitsTake(t *testing.T) {
 	onBed(t, 1, func(b *bed) {
 		b.rec.Show(time.Hour, false)
 		for k, x := range []struct{ took, still time.Duration }{
-			{100 * time.Millisecond, stillnessPart * 100 * time.Millisecond}, {time.Second, mostStillness}, {0, stillness},
+			{100 * time.Millisecond, commitsInStillness * 100 * time.Millisecond}, {time.Second, mostStillness}, {0, stillness},
 		} {
 			heal := b.client.Delay(x.took)
 			b.submit(begin, due(k+1), 0)
@@ -238,6 +238,23 @@ func TestStillnessLastsAsCommitsTake(t *testing.T) {
 			b.pass(time.Nanosecond)
 			b.requireRequests(1, 0)
 		}
+	})
+}
+
+// How long the registry was away says nothing about how long the leader's requests take now.
+func TestAnOutageMakesNoStillnessLonger(t *testing.T) {
+	onBed(t, 1, func(b *bed) {
+		heal := b.client.Refuse()
+		b.submit(begin, due(1), 0)
+		b.pass(2 * time.Second)
+		heal()
+		b.pass(time.Second)
+		require.Equal(t, due(1), b.item(0).Run)
+		b.client.ResetRequests()
+		b.rec.Refresh(true)
+		b.submit(end, due(1), 0)
+		b.pass(stillness)
+		require.False(t, b.item(0).Running())
 	})
 }
 

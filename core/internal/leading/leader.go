@@ -317,9 +317,9 @@ func (l *Leader) OnLeader(n registry.Node) {
 	l.mu.Unlock()
 	switch {
 	case follow:
-		l.cfg.Session.Follow(l.cfg.Job.Term(), registry.Self, l.onTerm)
-		l.cfg.Session.Follow(l.cfg.Job.Trigger(), registry.Children, l.onTrigger)
-		l.cfg.Session.Follow(l.cfg.Job.ShardingState(), registry.Children, l.onFlag)
+		for _, t := range l.ofTerm() {
+			l.cfg.Session.Follow(t.path, t.scope, t.handle)
+		}
 	case unfollow:
 		for _, t := range l.ofTerm() {
 			l.cfg.Session.Unfollow(t.path, t.scope)
@@ -339,10 +339,20 @@ func (l *Leader) OnLeader(n registry.Node) {
 	l.tidy.Poke()
 }
 
-// ofTerm are the targets that it follows while it leads.
-func (l *Leader) ofTerm() []target {
-	return []target{
-		{l.cfg.Job.Term(), registry.Self}, {l.cfg.Job.Trigger(), registry.Children}, {l.cfg.Job.ShardingState(), registry.Children},
+// A followed is a target with its handler.
+type followed struct {
+	target
+
+	handle func(registry.Event)
+}
+
+// ofTerm are the targets that are followed while this instance leads.
+func (l *Leader) ofTerm() []followed {
+	job := l.cfg.Job
+	return []followed{
+		{target{job.Term(), registry.Self}, l.onTerm},
+		{target{job.Trigger(), registry.Children}, l.onTrigger},
+		{target{job.ShardingState(), registry.Children}, l.onFlag},
 	}
 }
 
@@ -428,7 +438,7 @@ func (l *Leader) Close() {
 	}
 	if l.follows {
 		for _, t := range l.ofTerm() {
-			targets[t] = true
+			targets[t.target] = true
 		}
 	}
 	if l.rounds != nil && l.rounds.watched {

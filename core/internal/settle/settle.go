@@ -38,6 +38,8 @@ type Outcome struct {
 	Revision registry.Revision
 	// Uncertain: an attempt's answer was lost. What the registry holds now must be read.
 	Uncertain bool
+	// Took is how long the attempt took that was answered, and no pause or outage before it; 0 where none was.
+	Took time.Duration
 }
 
 // Run applies c. It calls hindered, which may be nil, about once a second while it is
@@ -45,17 +47,19 @@ type Outcome struct {
 func (c Commit) Run(ctx context.Context, hindered func(error)) (Outcome, error) {
 	w := waiter{ctx: ctx, hindered: hindered, pause: first}
 	for uncertain := false; ; {
+		begun := time.Now()
 		rev, err := c.attempt(ctx, c.Ops)
+		took := time.Since(begun)
 		failed, refused := errors.AsType[*registry.CommitError](err)
 		denied := errors.Is(err, registry.ErrDenied)
 		switch {
 		case err == nil:
-			return Outcome{Revision: rev, Uncertain: uncertain}, nil
+			return Outcome{Revision: rev, Uncertain: uncertain, Took: took}, nil
 		case refused && !denied && uncertain:
 			rev, err = c.resolve(w, failed)
-			return Outcome{Revision: rev, Uncertain: true}, err
+			return Outcome{Revision: rev, Uncertain: true, Took: took}, err
 		case refused && !denied, denied && !uncertain:
-			return Outcome{}, err
+			return Outcome{Took: took}, err
 		}
 		uncertain = uncertain || unknown(err)
 		if final(ctx, err) || !w.wait(err) {

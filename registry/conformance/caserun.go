@@ -31,8 +31,6 @@ type caseRun struct {
 	trailMax int // lines of it in a failure; 0: 14
 	inners   int // trials within this one, so far
 
-	lifeless bool // its sessions are stores
-
 	labelled string // what its goroutines are known by
 
 	took atomic.Int64 // how long the last thing took that the case waited for
@@ -113,7 +111,7 @@ func (t *caseRun) openLate() registry.Session {
 }
 
 func (t *caseRun) openOn(reg registry.Registry) registry.Session {
-	if t.lifeless {
+	if t.c.store {
 		return &lifelessSession{t.sessionOn(reg), t.store(reg)}
 	}
 	return t.sessionOn(reg)

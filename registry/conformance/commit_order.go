@@ -44,7 +44,7 @@ func checkOnly(t *caseRun) {
 
 func createParentAndChild(t *caseRun) {
 	grandchildren := map[string]func(string, []byte) registry.Op{"a": registry.Create, "b": registry.CreateEphemeral}
-	if t.lifeless {
+	if t.c.store {
 		delete(grandchildren, "b")
 	}
 	for name, grandchild := range grandchildren {
@@ -82,7 +82,7 @@ func orderMatters(t *caseRun) {
 }
 
 func orderOfKinds(t *caseRun) {
-	if !t.lifeless {
+	if !t.c.store {
 		t.refused(t.s, 1, registry.ErrEphemeralParent,
 			registry.CreateEphemeral(t.path("e"), nil), registry.Create(t.path("e/c"), nil))
 	}

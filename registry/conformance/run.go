@@ -57,7 +57,7 @@ type testCase struct {
 	rules string // the numbers of the contract's that it tries: "R1 R17"
 	rule  string // one sentence: what an adapter must do
 	place string // where the contract says so
-	store bool   // it is another one, tried on stores
+	store bool   // it is a case of another group, whose sessions are stores here
 	needs needs
 	run   func(*caseRun)
 }

@@ -23,19 +23,13 @@ func triedOnStores(groups ...group) (cases []testCase) {
 
 // onStores is the case, of the group of that name, with stores for sessions.
 func (c testCase) onStores(group string) testCase {
-	run := c.run
 	c.store, c.name, c.rule = true, group+c.name, "of a store: "+c.rule
-	c.run = func(t *caseRun) {
-		t.lifeless = true
-		t.s = t.open()
-		run(t)
-	}
 	return c
 }
 
 // times is how often a case tries what it tries n times on sessions: a third of that on a store, which is the same client.
 func (t *caseRun) times(n int) int {
-	if t.lifeless {
+	if t.c.store {
 		return n / 3
 	}
 	return n

@@ -8,8 +8,8 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// triedOnStores are the cases of groups that need no session, do nothing to the whole service and make little, on stores:
-// these promise all that a session does of reads, commits and watches.
+// triedOnStores returns, for stores, the cases that need no session, disturb nobody and make few nodes. A store promises
+// all that a session does of reads, commits and watches.
 func triedOnStores(groups ...group) (cases []testCase) {
 	for _, g := range groups {
 		for _, c := range g.cases {
@@ -27,7 +27,7 @@ func (c testCase) onStores(group string) testCase {
 	return c
 }
 
-// times is how often a case tries what it tries n times on sessions: a third of that on a store, which is the same client.
+// times is how many rounds a case makes: n on sessions, a third of that on stores, whose client sessions have tried.
 func (t *caseRun) times(n int) int {
 	if t.c.store {
 		return n / 3

@@ -25,8 +25,8 @@ const (
 	// patience is how many refusals in a row it takes until owners are asked for
 	// stillness.
 	patience = 2
-	// hearing is how long it may take until they have heard of it, at least, and mostHearing at most: they hear about as
-	// late as the commit is answered that asks them. Their stillness lasts much longer.
+	// hearing is how long they are given at least to hear of it, mostHearing at most. In between it is as long as the
+	// commit took that asks them: the news reaches them about when that is answered. Their stillness lasts much longer.
 	hearing, mostHearing = 20 * time.Millisecond, 500 * time.Millisecond
 )
 

@@ -155,7 +155,9 @@ func (m *Machine) Followed(n int, through, due time.Time, fence registry.Revisio
 	next, recalled := it.next, it.recalled
 	it.told, it.skips, it.unrecorded, it.cursor = Told(append(slices.Clip(it.skips), next.skips...)), nil, false, through
 	m.restIn(it)
-	m.tellMissed(it)
+	if recalled {
+		m.tellMissed(it) // else once it has returned: what it passes counts too
+	}
 	it.take(next, through)
 	it.due, it.cursor, it.through, it.recorded, it.recalled = due, due, due, true, recalled
 	m.begun(it, fence)

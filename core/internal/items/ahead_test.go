@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/elasticron/elasticron/core/event"
 	"github.com/elasticron/elasticron/core/internal/misfire"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 )
@@ -109,6 +110,24 @@ func TestAnEndAsksForTheBeginOfWhatIsOwed(t *testing.T) {
 	m = ended()
 	m.Known(0, true, at(32))
 	require.Equal(t, at(20), one(t, m.Followed(0, at(10), at(30), 2, at(32)), GiveBack).Through)
+}
+
+// A schedule that comes while an end asks for the begin of what is owed does not take that back: its folded fires are
+// told, and by the new schedule it might never come. What it passes of the new one is told once it has returned.
+func TestWhatIsOwedByTheScheduleBeforeRuns(t *testing.T) {
+	before := misfire.Line{Now: grid(10 * time.Second)}
+	m := owning(Config{Settings: Settings{Monitor: true, Misfire: once, Fires: before}}, 1)
+	ranFrom(t, m, m.Tick(at(10)))
+	require.Equal(t, at(30), one(t, m.Returned(0, at(10), at(31)), End).Next)
+	after := m.Settings()
+	after.Fires = misfire.Line{Before: before, Since: at(21), Now: grid(7 * time.Second)}
+	require.Empty(t, m.Change(after, at(32)))
+	require.Equal(t, at(30), one(t, m.Followed(0, at(10), at(30), 2, at(33)), Run).Due)
+	require.True(t, m.Entered(0, at(30)))
+	actions := m.Returned(0, at(30), at(34))
+	require.Len(t, actions, 2)
+	require.Equal(t, End, actions[1].Kind)
+	require.Equal(t, []Skip{{First: at(23), Last: at(23), Count: 1, Reason: event.SkipSchedule}}, actions[0].Skips)
 }
 
 // All fires that are owed run one after the other, a commit each.

@@ -429,7 +429,12 @@ func (m *Machine) Change(s Settings, now time.Time) []Action {
 	since, scheduled := m.changedAt(s)
 	was := m.set.Fires
 	if s != m.set {
-		m.recallAll(now)
+		for _, n := range m.order {
+			m.visited++
+			if it := m.items[n]; !scheduled || it.next == nil || it.next.ahead { // what is owed by the schedule before runs
+				m.recall(it, now)
+			}
+		}
 	}
 	m.set, m.memo = s, memo{}
 	for _, n := range m.order {
@@ -466,7 +471,11 @@ func (m *Machine) reschedule(it *item, since time.Time, was misfire.Fires) {
 	if it.lent {
 		return // whoever it belongs to tells them
 	}
-	if it.cursor.After(since) && it.missed == nil {
+	passed := it.cursor
+	if it.next != nil && !it.recalled {
+		passed = it.next.due
+	}
+	if passed.After(since) && it.missed == nil {
 		it.missed = &missed{since: since, was: was}
 	}
 	if it.phase == idle || it.phase == running {

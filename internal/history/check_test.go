@@ -21,15 +21,16 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 func wall(n int) time.Time { return dawn.Add(ms(n)) }
 
 const (
-	everySecond = "@every 1s"
-	everyTwo    = "@every 2s"
-	neverAgain  = "never"
-	after300ms  = "@delay 300ms"
+	everySecond      = "@every 1s"
+	everyThreeHalves = "@every 1.5s"
+	everyTwo         = "@every 2s"
+	neverAgain       = "never"
+	after300ms       = "@delay 300ms"
 )
 
 func timetable(s Schedule) (Timetable, error) {
 	switch s.Cron {
-	case everySecond, everyTwo:
+	case everySecond, everyThreeHalves, everyTwo:
 		d, _ := time.ParseDuration(strings.TrimPrefix(s.Cron, "@every "))
 		return Timetable{Next: func(after time.Time) (time.Time, bool) { return after.Truncate(d).Add(d), true }}, nil
 	case after300ms:
@@ -193,6 +194,21 @@ func skip(n, item, first, due, count int) Record {
 func fold(n, item, first, due, count, into int) Record {
 	return at(n, Record{
 		Kind: Folded, Who: "w1", Job: "a", Epoch: 1, Items: []int{item}, First: wall(first), Due: wall(due), Count: count, Into: wall(into),
+	})
+}
+
+// late is a history in which w1 does not hear before 3 s that from 1.1 s on a job is due at each second and
+// a half. Its item 1 ran by the schedule before; what it told of item 0 is given.
+func late(told Record) []Record {
+	h := without(sound(), func(r Record) bool {
+		return !r.Due.IsZero() && (r.Due.After(wall(3000)) || r.Item == 0 && r.Due.Before(wall(3000)))
+	})
+	h = append(h,
+		at(2900, Record{Kind: SawSchedule, Who: "observer", Job: "a", Schedule: &Schedule{N: 2, Cron: everyThreeHalves, Since: wall(1100)}}),
+		at(3600, Record{Kind: SawSchedule, Who: "observer", Job: "a", Schedule: &Schedule{N: 3, Cron: neverAgain, Since: wall(3500)}}),
+		skip(3060, 0, 1500, 1500, 1), skip(3060, 1, 1500, 1500, 1), told)
+	return without(h, func(r Record) bool {
+		return r.Kind == SawSchedule && r.Schedule.N == 2 && r.Schedule.Cron == neverAgain
 	})
 }
 
@@ -584,6 +600,17 @@ func TestInvariants(t *testing.T) {
 				r.MayTell = func(policy, reason string) bool { return policy != "skip" || reason != "folded" }
 			},
 			want: map[Invariant]int{Outcome: 1},
+		},
+		{name: "folded by the schedule before", history: late(fold(3050, 0, 1000, 2000, 2, 3000))},
+		{
+			name:    "and what the schedule in force had in between is not told",
+			history: without(late(fold(3050, 0, 1000, 2000, 2, 3000)), func(r Record) bool { return r.Kind == Skipped && one(r.Items) == 0 }),
+			want:    map[Invariant]int{Coverage: 1},
+		},
+		{
+			name:    "folded by the schedule before, of which that is no fire",
+			history: late(fold(3050, 0, 1500, 2000, 2, 3000)),
+			want:    map[Invariant]int{Coverage: 1, Outcome: 2},
 		},
 
 		// The Deadline.

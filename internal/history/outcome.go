@@ -83,9 +83,10 @@ func (c *checker) bookSkip(j *job, r *Record) {
 	case r.First.IsZero():
 		dues = j.plan.latest(r.Count, nanos(r.Due))
 	default:
-		dues = j.plan.between(nanos(r.First), nanos(r.Due))
+		fits := false
+		dues, fits = c.meant(j, r)
 		whole := nanos(r.First) > j.plan.from && nanos(r.Due) <= j.plan.to && !j.plan.isUnsure(nanos(r.First)) && !j.plan.isUnsure(nanos(r.Due))
-		if whole && len(dues) != r.Count && !c.countedBefore(j, r) {
+		if whole && !fits {
 			c.blame(Outcome, Key{Job: j.name, Epoch: r.Epoch, Item: one(r.Items), Due: nanos(r.Due)}, r.At,
 				"told as skipped with count %d from %s on: %d fires were due", r.Count, clock(r.First), len(dues))
 		}
@@ -102,12 +103,29 @@ func (c *checker) bookSkip(j *job, r *Record) {
 	}
 }
 
-// countedBefore reports whether a range is counted by a schedule that was replaced, by one who need
-// not have heard of that yet.
-func (c *checker) countedBefore(j *job, r *Record) bool {
-	return slices.ContainsFunc(j.plan.replaced, func(s replaced) bool {
-		return r.At <= s.heard && len(c.fires(s.table, nanos(r.First)-1, nanos(r.Due))) == r.Count
-	})
+// meant are the fires that a range stands for: those of the schedules in force or, where it is none of
+// theirs, those by a schedule that was replaced, told by one who need not have heard of that yet. What
+// else was due in between is not told with it. fits is false where the range is of no schedule: then they
+// are those in force.
+func (c *checker) meant(j *job, r *Record) (dues []int64, fits bool) {
+	first, last := nanos(r.First), nanos(r.Due)
+	is := func(dues []int64) bool {
+		return len(dues) == r.Count && r.Count > 0 && dues[0] == first && dues[r.Count-1] == last
+	}
+	dues = j.plan.between(first, last)
+	if is(dues) {
+		return dues, true
+	}
+	for _, s := range j.plan.replaced {
+		if r.At > s.heard {
+			continue
+		}
+		by := slices.Clone(j.plan.between(first, min(s.until, last)))
+		if by = append(by, c.fires(s.table, max(first-1, s.until), last)...); is(by) {
+			return by, true
+		}
+	}
+	return dues, false
 }
 
 func one(items []int) int {

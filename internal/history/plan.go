@@ -24,9 +24,11 @@ type stretch struct{ from, to int64 }
 
 func (s stretch) holds(due int64) bool { return s.from < due && due <= s.to }
 
-// A schedule that was replaced, and until when by the common clock a member may have fired by it.
+// A schedule that was replaced: what was due by it until an instant, and until when by the common clock
+// a member may have fired by it all the same.
 type replaced struct {
 	table Timetable
+	until int64
 	heard time.Duration
 }
 
@@ -84,7 +86,7 @@ func (c *checker) plan(j *job) {
 			if seen != nil {
 				more := c.unheard(seen.At)
 				heard = max(heard, nanos(seen.Wall)+int64(more))
-				p.replaced = append(p.replaced, replaced{table, later(seen.At, c.rules.Heard+more)})
+				p.replaced = append(p.replaced, replaced{table, until, later(seen.At, c.rules.Heard+more)})
 			}
 		}
 		c.allow(p, table, s, i+1 < len(schedules), until, heard, sure)

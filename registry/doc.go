@@ -1,6 +1,5 @@
-// Package registry is the contract between Elasticron and a coordination
-// service: a strict tree of small nodes, atomic commits, ephemeral nodes bound
-// to a session, converging watches, and fair, fenced locks. The adapters etcd,
+// Package registry is the contract between Elasticron and a coordination service: a strict tree of small nodes,
+// atomic commits, ephemeral nodes bound to a session, converging watches, and fair, fenced locks. The adapters etcd,
 // zookeeper and memory implement it; package conformance proves them.
 //
 //	reg, err := registry.Open(ctx, "etcd://127.0.0.1:2379/shop")
@@ -15,9 +14,8 @@
 //
 // # Rules
 //
-// A number, as in (R7), marks a rule that every adapter keeps. A case of package
-// conformance tries each of them, and an adapter that breaks it on purpose shows
-// that the case would see it; docs/adapters.md has the table.
+// A number, as in (R7), marks a rule that every adapter keeps. A case of package conformance tries each of them, and
+// an adapter that breaks it on purpose shows that the case would see it; docs/adapters.md has the table.
 //
 // # The tree
 //
@@ -27,9 +25,8 @@
 // ErrNoParent at any time (R1). The root "/" always exists; it can be listed and watched (R4). It can never be part
 // of a commit (R5), and what Get returns for it is undefined. [ValidatePath] has the rules of a path.
 //
-// Names and values are bytes: they are kept one by one, and none is folded,
-// trimmed, normalized or taken for a pattern (R6). A Registry addresses the whole
-// tree: two that differ in their namespace see the same nodes (R7).
+// Names and values are bytes: they are kept one by one, and none is folded, trimmed, normalized or taken for a
+// pattern (R6). A Registry addresses the whole tree: two that differ in their namespace see the same nodes (R7).
 //
 // # Guarantees
 //
@@ -72,9 +69,8 @@
 //
 // # Errors
 //
-// Callers branch with errors.Is on the sentinels of this package. An error
-// is of one class: it matches one sentinel, or the pairs that are named here (R35).
-// The client library's own error stays reachable with errors.As.
+// Callers branch with errors.Is on the sentinels of this package. An error is of one class: it matches one sentinel,
+// or the pairs that are named here (R35). The client library's own error stays reachable with errors.As.
 //
 // # Concurrency
 //

@@ -22,12 +22,11 @@ var (
 	ErrInvalid = errors.New("invalid request")
 	// ErrUnavailable: the service could not be reached or could not serve; nothing was applied (R40).
 	ErrUnavailable = errors.New("registry unavailable")
-	// ErrUncertain: a Commit was applied, was not, or will be later (R19). Never retried
-	// by an adapter (R19). It is settled by a conflicting write that is answered: applied,
-	// or refused with ErrVersion (R20). Conflicting means: after it, a version that the
-	// uncertain commit named, or an absence that it needed, has passed for good. A
-	// commit that checks nothing but existence cannot be settled by a Set, and a node
-	// that is deleted and created again settles nothing.
+	// ErrUncertain: a Commit was applied, was not, or will be later (R19). Never retried by an adapter (R19). It is
+	// settled by a conflicting write that is answered: applied, or refused with ErrVersion (R20). Conflicting means:
+	// after it, a version that the uncertain commit named, or an absence that it needed, has passed for good. A
+	// commit that checks nothing but existence cannot be settled by a Set, and a node that is deleted and created
+	// again settles nothing.
 	ErrUncertain = errors.New("outcome unknown")
 	// ErrSessionLost: the session has ended, by loss or by Close (R8). Every call of a Session and of what came
 	// from it, alone but for a commit that was in flight (R35, R82).
@@ -41,8 +40,7 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// A CommitError names the first operation of a Commit that could not be applied.
-// None was.
+// A CommitError names the first operation of a Commit that could not be applied. None was.
 type CommitError struct {
 	// Index of the operation in the call to Commit.
 	Index int

@@ -6,20 +6,16 @@ import "fmt"
 type OpKind uint8
 
 const (
-	// OpCheck passes when the node exists at Version.
-	// It fails with ErrNotFound or ErrVersion (R50).
+	// OpCheck passes when the node exists at Version. It fails with ErrNotFound or ErrVersion (R50).
 	OpCheck OpKind = iota + 1
-	// OpCreate makes a persistent node.
-	// It fails with ErrExists, ErrNoParent or ErrEphemeralParent (R1, R2, R37).
+	// OpCreate makes a persistent node. It fails with ErrExists, ErrNoParent or ErrEphemeralParent (R1, R2, R37).
 	OpCreate
-	// OpCreateEphemeral makes a node that vanishes with the committing session.
-	// It fails as OpCreate does.
+	// OpCreateEphemeral makes a node that vanishes with the committing session. It fails as OpCreate does.
 	OpCreateEphemeral
 	// OpSet replaces the value of a node at Version; an ephemeral node stays one (R48).
 	// It fails with ErrNotFound or ErrVersion (R36, R38).
 	OpSet
-	// OpDelete removes a node at Version.
-	// It fails with ErrNotFound, ErrVersion or ErrNotEmpty (R3, R36, R38).
+	// OpDelete removes a node at Version. It fails with ErrNotFound, ErrVersion or ErrNotEmpty (R3, R36, R38).
 	OpDelete
 )
 
@@ -39,11 +35,10 @@ func (k OpKind) String() string {
 	return fmt.Sprintf("OpKind(%d)", uint8(k))
 }
 
-// An Op is one operation of a Commit. Its fields are exported for adapters;
-// users build it with Check, Create, CreateEphemeral, Set and Delete. An adapter
-// must not change Value and must not keep it after Commit has returned (R30). A
-// Version beyond what the service can hold matches no node, which is ErrVersion; an
-// adapter never truncates it (R51).
+// An Op is one operation of a Commit. Its fields are exported for adapters; users build it with Check, Create,
+// CreateEphemeral, Set and Delete. An adapter must not change Value and must not keep it after Commit has returned
+// (R30). A Version beyond what the service can hold matches no node, which is ErrVersion; an adapter never truncates
+// it (R51).
 type Op struct {
 	Kind    OpKind
 	Path    string

@@ -10,9 +10,8 @@ import (
 	"sync"
 )
 
-// An Opener makes a Registry from a URL. It checks, within ctx, that the service
-// can be reached, so that a typing error is found at start and not at the first
-// use.
+// An Opener makes a Registry from a URL. It checks, within ctx, that the service can be reached, so that a typing
+// error is found at start and not at the first use.
 type Opener func(ctx context.Context, u *url.URL) (Registry, error)
 
 var schemes = struct {
@@ -20,8 +19,7 @@ var schemes = struct {
 	openers map[string]Opener
 }{openers: map[string]Opener{}}
 
-// Register makes a scheme known to Open. Adapters call it when they are
-// imported. It panics when the scheme is taken.
+// Register makes a scheme known to Open. Adapters call it when they are imported. It panics when the scheme is taken.
 func Register(scheme string, open Opener) {
 	schemes.Lock()
 	defer schemes.Unlock()
@@ -31,9 +29,8 @@ func Register(scheme string, open Opener) {
 	schemes.openers[scheme] = open
 }
 
-// Open opens the registry that rawURL names: scheme://hosts/namespace. The
-// adapter of the scheme has been imported by then. Secrets do not belong in a URL:
-// one that holds a password is refused, and not repeated in the error.
+// Open opens the registry that rawURL names: scheme://hosts/namespace. The adapter of the scheme has been imported by
+// then. Secrets do not belong in a URL: one that holds a password is refused, and not repeated in the error.
 func Open(ctx context.Context, rawURL string) (Registry, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {

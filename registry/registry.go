@@ -17,9 +17,8 @@ type Registry interface {
 	// it fails with ErrUnavailable and the context's error, both (R69). The caller closes the session.
 	Open(ctx context.Context) (Session, error)
 
-	// OpenStore returns a Store without a life, for tools that read and write and own
-	// nothing: it is no session, and there is nothing of it to lose. It sends nothing
-	// where nothing needs to be sent. The caller closes it.
+	// OpenStore returns a Store without a life, for tools that read and write and own nothing: it is no session, and
+	// there is nothing of it to lose. It sends nothing where nothing needs to be sent. The caller closes it.
 	OpenStore(ctx context.Context) (StoreCloser, error)
 
 	// Close releases what the registry holds and ends the sessions and stores that are still open: once it returns

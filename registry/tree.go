@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// EnsurePath makes the persistent node path and the parents it lacks, all with
-// empty values, and leaves those that exist. It is idempotent and may be
-// repeated after any error.
+// EnsurePath makes the persistent node path and the parents it lacks, all with empty values, and leaves those that
+// exist. It is idempotent and may be repeated after any error.
 func EnsurePath(ctx context.Context, s Store, path string) error {
 	if err := ValidatePath(path); err != nil {
 		return err
@@ -47,9 +46,8 @@ func lineage(path string) []string {
 	return append(lineage(pathpkg.Dir(path)), path)
 }
 
-// DeleteTree removes path and everything below it, deepest first, in commits
-// that fit. It is not atomic: others see it shrink, and what they add meanwhile
-// is removed too. It is idempotent and may be repeated after any error.
+// DeleteTree removes path and everything below it, deepest first, in commits that fit. It is not atomic: others see
+// it shrink, and what they add meanwhile is removed too. It is idempotent and may be repeated after any error.
 func DeleteTree(ctx context.Context, s Store, path string) error {
 	if err := ValidatePath(path); err != nil {
 		return err

@@ -30,13 +30,11 @@ func (s Scope) String() string {
 // loss of its history too (R59). A node that was deleted and created again may arrive as one event with a new
 // Created. Order over different paths is not promised.
 //
-// Two watchers of one session share nothing: each has its own targets, events and
-// end (R60).
+// Two watchers of one session share nothing: each has its own targets, events and end (R60).
 type Watcher interface {
-	// Add starts a target and returns without waiting for its state, cut off from the
-	// service too (R61). A target that is watched already is left as it is (R62). It fails
-	// with ErrSessionLost after the loss (R8), with ErrClosed after Close (R43), with
-	// ErrInvalid for a path or scope that cannot be (R53).
+	// Add starts a target and returns without waiting for its state, cut off from the service too (R61). A target
+	// that is watched already is left as it is (R62). It fails with ErrSessionLost after the loss (R8), with
+	// ErrClosed after Close (R43), with ErrInvalid for a path or scope that cannot be (R53).
 	Add(path string, scope Scope) error
 
 	// Remove ends a target, and waits no more than Add does (R61). Its events that are not consumed yet are dropped,

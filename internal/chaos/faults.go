@@ -214,14 +214,18 @@ func wayFault(fault func(p *testbed.Proxy, d drawn) func()) func(*part, drawn) (
 		defer p.fleet.release(s, false)
 		p.begin(kindOf(d.kind), s.name)
 		before := s.way.hits()
-		heal := s.way.each(func(p *testbed.Proxy) func() { return fault(p, d) })
+		do := func() (heal func()) { return s.way.each(func(p *testbed.Proxy) func() { return fault(p, d) }) }
+		heal := do()
 		if d.kind != "cut" {
 			p.rest(d.length)
-			// Of a worker that is paused, or whose servers are down, nothing has passed so far.
-			for end := time.Now().Add(unmet); s.way.hits() == before && time.Now().Before(end); {
-				if !pause(p.ctx, 50*time.Millisecond) {
-					break
-				}
+		}
+		// Of a worker that is paused or begins, or whose servers are down, nothing has passed so far.
+		for end := time.Now().Add(unmet); s.way.hits() == before && time.Now().Before(end); {
+			if !pause(p.ctx, 50*time.Millisecond) {
+				break
+			}
+			if d.kind == "cut" { // it lasts no longer than a moment
+				heal = do()
 			}
 		}
 		heal()

@@ -124,6 +124,33 @@ var commitBreakages = []breakage{
 			}
 			return s.Session.Commit(ctx, ops...)
 		}}},
+	{"R39", "the service is asked before a path is looked at", "Nodes/ValueOverLimitNothingSent", "Get of a path that cannot be",
+		flaw{get: func(s *flawed, ctx context.Context, paths []string) ([]registry.Node, error) {
+			if registry.ValidatePath(paths[len(paths)-1]) != nil {
+				if err := s.Session.Sync(ctx); err != nil {
+					return nil, err
+				}
+			}
+			return s.Session.Get(ctx, paths...)
+		}}},
+	{"R39", "the service is asked before the path of a list is looked at", "Nodes/ValueOverLimitNothingSent", "Children of a path that cannot be",
+		flaw{children: func(s *flawed, ctx context.Context, path string) ([]string, error) {
+			if registry.ValidatePath(path) != nil {
+				if err := s.Session.Sync(ctx); err != nil {
+					return nil, err
+				}
+			}
+			return s.Session.Children(ctx, path)
+		}}},
+	{"R39", "the service is asked before the path of a lock is looked at", "Nodes/ValueOverLimitNothingSent", "Lock of a path that cannot be",
+		flaw{lock: func(s *flawed, ctx context.Context, path string, value []byte) (registry.Lock, error) {
+			if registry.ValidatePath(path) != nil {
+				if err := s.Session.Sync(ctx); err != nil {
+					return nil, err
+				}
+			}
+			return s.Session.Lock(ctx, path, value)
+		}}},
 	{"R47", "the revision is not that of the commit", "Commit/RevisionIsModified", "and wrote",
 		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			rev, err := s.Session.Commit(ctx, ops...)

@@ -49,7 +49,7 @@ var nodeCases = []testCase{
 	{name: "ValueAtLimit", rules: "R52", run: valueAtLimit, place: "registry.Limits.MaxValue",
 		rule: "a value of MaxValue bytes fits, and MaxValue is at least 256 KiB"},
 	{name: "ValueOverLimitNothingSent", rules: "R39", run: valueOverLimit, place: "registry.ErrInvalid, Limits.Validate",
-		rule: "a value over MaxValue is refused as ErrInvalid before anything is sent, so without a network too"},
+		rule: "what can never be, as a value over MaxValue or a path that breaks the rules, is ErrInvalid before anything is sent, so without a network too"},
 	{name: "BinaryValue", rules: "R6", run: binaryValue, place: "registry.Node.Value",
 		rule: "values are bytes: all 256 come back as they were"},
 	{name: "UnicodeSegment", rules: "R6", run: unicodeSegment, place: "registry.ValidatePath",

@@ -51,22 +51,46 @@ func valueAtLimit(t *caseRun) {
 }
 
 func valueOverLimit(t *caseRun) {
-	heal, err := t.h.Faults().Blackhole(t.s, Both)
+	s := t.open() // a store has asked for nothing yet
+	watches := s
+	if of, is := s.(*lifelessSession); is {
+		watches = of.Session
+	}
+	w, err := watches.Watch(t.ctx)
+	t.must("Watch", err)
+	defer w.Close()
+	heal, err := t.h.Faults().Blackhole(s, Both)
 	t.must("Blackhole both ways", err)
 	defer heal()
-	value := make([]byte, t.s.Limits().MaxValue+1)
 	ctx, cancel := context.WithTimeout(t.ctx, t.h.SessionTimeout()/2)
 	defer cancel()
+	const bad = "no path"
 	start := time.Now()
-	_, err = t.s.Commit(ctx, registry.Create(t.path("a"), value))
-	t.isInvalid("commit of a value over the limit", err)
-	if d := time.Since(start); d > t.h.SessionTimeout()/3 {
-		t.fatalf("the refusal took %v without a network: something was sent first", d)
+	for what, call := range map[string]func() error{
+		"commit of a value over the limit": func() error {
+			_, err := s.Commit(ctx, registry.Create(t.path("a"), make([]byte, s.Limits().MaxValue+1)))
+			return err
+		},
+		"commit of nothing": func() error { _, err := s.Commit(ctx); return err },
+		"commit of a path that cannot be": func() error {
+			_, err := s.Commit(ctx, registry.Create(t.path("a"), nil), registry.Check(bad, 0))
+			return err
+		},
+		"Get of a path that cannot be":      func() error { _, err := s.Get(ctx, t.dir, bad); return err },
+		"Children of a path that cannot be": func() error { _, err := s.Children(ctx, bad); return err },
+		"Lock of a path that cannot be":     func() error { _, err := s.Lock(ctx, bad, nil); return err },
+		"TryLock of a path that cannot be":  func() error { _, err := s.TryLock(ctx, bad, nil); return err },
+		"Add of a path that cannot be":      func() error { return w.Add(bad, registry.Self) },
+		"Add of a scope that cannot be":     func() error { return w.Add(t.dir, registry.Children+1) },
+	} {
+		t.isInvalid(what, call())
 	}
-	t.proveBlackhole(t.s)
+	if d := time.Since(start); d > t.h.SessionTimeout()/3 {
+		t.fatalf("the refusals took %v without a network: something was sent first", d)
+	}
+	t.proveBlackhole(s)
 	heal()
-	other := t.open()
-	if n := t.latest(other, t.path("a")); n.Exists() {
+	if n := t.latest(t.s, t.path("a")); n.Exists() {
 		t.fatalf("%s was made", show(n))
 	}
 }

@@ -29,7 +29,11 @@ type tree struct {
 }
 
 func newTree() tree {
-	return tree{denied: map[string]int{}, nodes: map[string]*node{"/": {path: "/", created: 1, modified: 1}}, revision: 1}
+	return tree{
+		denied:   map[string]int{},
+		nodes:    map[string]*node{"/": {path: "/", created: 1, modified: 1}},
+		revision: 1,
+	}
 }
 
 // A change is one applied operation, with what is needed to take it back.

@@ -16,9 +16,8 @@
 //		return polled.New(store, cfg)
 //	}
 //
-// The folder examples/adapter of this project is such an adapter, on SQLite, in
-// 200 lines; package polledtest runs the conformance suite on a Store. A
-// service that has leases and watches of its own is better served by an adapter
+// The folder examples/adapter of this project is such an adapter, on SQLite, in 200 lines; package polledtest runs
+// the conformance suite on a Store. A service that has leases and watches of its own is better served by an adapter
 // that uses them: it implements registry.Registry.
 //
 // # Guarantees

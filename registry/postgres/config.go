@@ -40,15 +40,13 @@ type Config struct {
 
 	// TLS, when set, secures every connection. It is cloned.
 	TLS *tls.Config
-	// CAFile, CertFile and KeyFile are PEM files, read at Open: the authority that signed the
-	// servers (the system's when empty) and the certificate shown to them. Any of them switches
-	// TLS on.
+	// CAFile, CertFile and KeyFile are PEM files, read at Open: the authority that signed the servers (the system's
+	// when empty) and the certificate shown to them. Any of them switches TLS on.
 	CAFile   string
 	CertFile string
 	KeyFile  string
 
-	// SessionTimeout is how long a session outlives its last heartbeat, 6 s when zero, 500 ms to
-	// 10 min.
+	// SessionTimeout is how long a session outlives its last heartbeat, 6 s when zero, 500 ms to 10 min.
 	SessionTimeout time.Duration
 
 	// DialTimeout bounds Open, and each connection that is made later; 5 s when zero.

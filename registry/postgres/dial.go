@@ -14,9 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A dialer keeps what it has connected, so that it can be cut: the client library asks
-// the server politely to cancel what nobody waits for any more, and a server that does not
-// answer would hold Close up.
+// A dialer keeps what it has connected, so that it can be cut: the client library asks the server politely to cancel
+// what nobody waits for any more, and a server that does not answer would hold Close up.
 type dialer struct {
 	net net.Dialer
 

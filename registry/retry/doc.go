@@ -24,8 +24,7 @@
 //
 // # Concurrency
 //
-// As the registry that is wrapped: every method may be called from many goroutines. No goroutine
-// is started.
+// As the registry that is wrapped: every method may be called from many goroutines. No goroutine is started.
 //
 // # Errors
 //

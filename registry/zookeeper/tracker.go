@@ -10,9 +10,8 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// A tracker knows what the watchers of a session watch. It arms one watch for
-// each node and kind by reading it, and reads again when the watch fires. Up to
-// 64 goroutines read, and there are none while nothing is to be read.
+// A tracker knows what the watchers of a session watch. It arms one watch for each node and kind by reading it, and
+// reads again when the watch fires. Up to 64 goroutines read, and there are none while nothing is to be read.
 //
 // ZooKeeper answers in order, but answers are handled by the goroutines that asked, in any order, and an absence
 // carries no revision to compare: so no two reads of one watch are ever under way at once.

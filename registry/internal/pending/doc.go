@@ -1,6 +1,5 @@
-// Package pending holds what the consumer of a watcher has not taken yet: the
-// latest state of each path of each target, in the order in which it first
-// changed, and the Synced of each target in its place.
+// Package pending holds what the consumer of a watcher has not taken yet: the latest state of each path of each
+// target, in the order in which it first changed, and the Synced of each target in its place.
 //
 //	var q pending.Queue
 //	t := &pending.Target{Path: "/d", Scope: registry.Children}

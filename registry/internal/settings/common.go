@@ -54,7 +54,9 @@ func (c Common) Complete() error {
 	if *c.DialTimeout < 0 {
 		return fmt.Errorf("dial timeout %v is negative; give a positive duration", *c.DialTimeout)
 	}
-	if err := cmp.Or(SessionTimeout(*c.SessionTimeout), c.checkCertificate(), c.checkLogin(), Namespace(*c.Namespace, c.Example)); err != nil {
+	if err := cmp.Or(
+		SessionTimeout(*c.SessionTimeout), c.checkCertificate(), c.checkLogin(), Namespace(*c.Namespace, c.Example),
+	); err != nil {
 		return err
 	}
 	*c.SessionTimeout = cmp.Or(*c.SessionTimeout, defaultSessionTimeout)

@@ -4,10 +4,9 @@
 //
 // # Guarantees
 //
-// Nothing ephemeral passes. After Close every call, and every Watcher, fails with
-// registry.ErrClosed. None fails with registry.ErrSessionLost: reads, and commits that
-// were not sent, go to the next store; a commit that was in flight is registry.ErrUncertain,
-// and a Watcher of the store that was lost ends with registry.ErrUnavailable.
+// Nothing ephemeral passes. After Close every call, and every Watcher, fails with registry.ErrClosed. None fails with
+// registry.ErrSessionLost: reads, and commits that were not sent, go to the next store; a commit that was in flight
+// is registry.ErrUncertain, and a Watcher of the store that was lost ends with registry.ErrUnavailable.
 //
 // # Concurrency
 //

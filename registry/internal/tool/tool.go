@@ -103,7 +103,23 @@ func (s *store) current(ctx context.Context) (registry.Store, error) {
 	return s.session, nil
 }
 
-// Commit waits for no session with what no session would take.
+// Get waits for no session with what no session would take, as Children and Commit do not.
+func (s *store) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	for _, path := range paths {
+		if err := registry.ValidatePath(path); err != nil {
+			return nil, fmt.Errorf("%s: get: %w", s.Name, err)
+		}
+	}
+	return s.Store.Get(ctx, paths...)
+}
+
+func (s *store) Children(ctx context.Context, path string) ([]string, error) {
+	if err := registry.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("%s: children: %w", s.Name, err)
+	}
+	return s.Store.Children(ctx, path)
+}
+
 func (s *store) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {
 	if err := s.Config.Limits.Validate(ops); err != nil {
 		return 0, fmt.Errorf("%s: commit: %w", s.Name, err)

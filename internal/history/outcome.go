@@ -83,7 +83,7 @@ func (c *checker) bookSkip(j *job, r *Record) {
 	case r.First.IsZero():
 		dues = j.plan.latest(r.Count, nanos(r.Due))
 	default:
-		fits := false
+		var fits bool
 		dues, fits = c.meant(j, r)
 		whole := nanos(r.First) > j.plan.from && nanos(r.Due) <= j.plan.to && !j.plan.isUnsure(nanos(r.First)) && !j.plan.isUnsure(nanos(r.Due))
 		if whole && !fits {

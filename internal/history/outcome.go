@@ -121,7 +121,7 @@ func (c *checker) meant(j *job, r *Record) (dues []int64, fits bool) {
 			continue
 		}
 		by := slices.Clone(j.plan.between(first, min(s.until, last)))
-		if by = append(by, c.fires(s.table, max(first-1, s.until), last)...); is(by) {
+		if by = append(by, c.firstFires(s.table, max(first-1, s.until), last, r.Count-len(by)+1)...); is(by) {
 			return by, true
 		}
 	}

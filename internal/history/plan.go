@@ -149,8 +149,13 @@ func (c *checker) ranAhead(p *plan, n *run) bool {
 
 // fires are those due after one instant up to another.
 func (c *checker) fires(table Timetable, after, upTo int64) []int64 {
+	return c.firstFires(table, after, upTo, c.rules.Most)
+}
+
+// firstFires are the first of those, n at most.
+func (c *checker) firstFires(table Timetable, after, upTo int64, n int) []int64 {
 	var dues []int64
-	for at := after; c.spend(1); {
+	for at := after; len(dues) < n && c.spend(1); {
 		next, ok := table.Next(time.Unix(0, at).UTC())
 		due := nanos(next)
 		if !ok || due <= at || due > upTo {

@@ -113,16 +113,15 @@ func (m *Machine) beginAhead(it *item, now time.Time) {
 }
 
 // recall has what was begun ahead, and is not due yet, given back: something has changed by
-// which it may not be to run.
+// which it may not be to run. What is owed runs: what was folded into it is told so.
 func (m *Machine) recall(it *item, now time.Time) {
 	switch {
+	case it.next != nil: // its begin goes with the end that is being committed
+		it.recalled = it.recalled || it.next.ahead
 	case !it.ahead || !it.due.After(now):
 	case it.phase == queued:
 		m.put(Action{Kind: Drop, Item: it.number, Due: it.due})
 	case it.phase == beginning:
-		it.recalled = true
-	}
-	if it.next != nil { // with the end that is being committed
 		it.recalled = true
 	}
 }

@@ -107,9 +107,25 @@ func TestAnEndAsksForTheBeginOfWhatIsOwed(t *testing.T) {
 	require.Empty(t, m.Committed(0, at(20), at(33)))
 	require.True(t, m.Quiet())
 
-	m = ended()
-	m.Known(0, true, at(32))
+	m = ended() // beside it nothing begins, and whoever lets this one go again tells what came due
+	m.Foreign(true, at(32))
 	require.Equal(t, at(20), one(t, m.Followed(0, at(10), at(30), 2, at(32)), GiveBack).Through)
+
+	// Whatever else is seen meanwhile: it is due, so it runs, and stands for what was folded into it.
+	for name, see := range map[string]func(m *Machine){
+		"the item is disabled":     func(m *Machine) { m.Known(0, true, at(32)) },
+		"the server is disabled":   func(m *Machine) { m.Server(false, at(32)) },
+		"the clock is not trusted": func(m *Machine) { m.Still(true, at(32)) },
+		"the clock was set":        func(m *Machine) { m.ClockSet(time.Hour, at(32)) },
+		"somebody listens":         func(m *Machine) { s := m.set; s.Rounds = true; m.Change(s, at(32)) },
+		"somebody asks for a run": func(m *Machine) {
+			m.Asked([]Ask{{Number: 1, Epoch: 1, At: at(32), Items: map[int]bool{0: true}}}, 1, at(32))
+		},
+	} {
+		m = ended()
+		see(m)
+		require.Equal(t, at(30), one(t, m.Followed(0, at(10), at(30), 2, at(32)), Run).Due, name)
+	}
 }
 
 // A schedule that comes while an end asks for the begin of what is owed does not take that back: its folded fires are

@@ -394,8 +394,8 @@ func (m *Machine) Foreign(leads bool, now time.Time) []Action {
 		switch it := m.items[n]; {
 		case leads && it.phase == queued:
 			m.put(Action{Kind: Drop, Item: n, Due: it.due})
-		case leads:
-			m.recall(it, now)
+		case leads && (it.phase == beginning || it.next != nil): // it would be queued next
+			it.recalled = true
 		case !leads && m.whyOff(it) == event.SkipElasticJob:
 			m.account(it, event.SkipElasticJob, now)
 		}
@@ -429,12 +429,7 @@ func (m *Machine) Change(s Settings, now time.Time) []Action {
 	since, scheduled := m.changedAt(s)
 	was := m.set.Fires
 	if s != m.set {
-		for _, n := range m.order {
-			m.visited++
-			if it := m.items[n]; !scheduled || it.next == nil || it.next.ahead { // what is owed by the schedule before runs
-				m.recall(it, now)
-			}
-		}
+		m.recallAll(now)
 	}
 	m.set, m.memo = s, memo{}
 	for _, n := range m.order {

@@ -249,6 +249,11 @@ func TestNothingBeginsBesideALeaderOfElasticJob(t *testing.T) {
 	require.Empty(t, m.Committed(0, back.Through, at(13)))
 	a := one(t, m.Foreign(false, at(25)), Account)
 	require.Equal(t, []Skip{{First: at(10), Last: at(20), Count: 2, Reason: event.SkipElasticJob}}, a.Skips)
+
+	m = owning(under(each), 1)
+	begin = one(t, m.Tick(at(11)), Begin)
+	require.Empty(t, m.Foreign(true, at(12)))
+	require.Equal(t, zero, one(t, m.Begun(0, begin.Due, 1), GiveBack).Through, "its begin was being recorded")
 }
 
 // While the clock cannot be trusted nothing begins, and nothing that came due is decided, by no

@@ -57,7 +57,9 @@ func valueOverLimit(t *caseRun) {
 		watches = of.Session
 	}
 	w, err := watches.Watch(t.ctx)
-	t.must("Watch", err)
+	if err != nil {
+		t.fatalf("Watch: %v", err)
+	}
 	defer w.Close()
 	heal, err := t.h.Faults().Blackhole(s, Both)
 	t.must("Blackhole both ways", err)

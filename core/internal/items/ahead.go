@@ -144,7 +144,8 @@ func (m *Machine) begun(it *item, fence registry.Revision) {
 }
 
 // Followed says that an End of the item is committed, as Committed does, and with it the begin
-// of the fire due, which End named as the next.
+// of the fire due, which End named as the next. What is missed by a schedule that has changed is told once that one
+// has returned or is given back: it passes some, too.
 func (m *Machine) Followed(n int, through, due time.Time, fence registry.Revision, now time.Time) []Action {
 	it := m.inHand(n)
 	if it == nil || it.phase != ending || it.next == nil || !it.next.due.Equal(due) {
@@ -154,9 +155,6 @@ func (m *Machine) Followed(n int, through, due time.Time, fence registry.Revisio
 	next, recalled := it.next, it.recalled
 	it.told, it.skips, it.unrecorded, it.cursor = Told(append(slices.Clip(it.skips), next.skips...)), nil, false, through
 	m.restIn(it)
-	if recalled {
-		m.tellMissed(it) // else once it has returned: what it passes counts too
-	}
 	it.take(next, through)
 	it.due, it.cursor, it.through, it.recorded, it.recalled = due, due, due, true, recalled
 	m.begun(it, fence)

@@ -144,6 +144,25 @@ func TestWhatIsOwedByTheScheduleBeforeRuns(t *testing.T) {
 	require.Len(t, actions, 2)
 	require.Equal(t, End, actions[1].Kind)
 	require.Equal(t, []Skip{{First: at(23), Last: at(23), Count: 1, Reason: event.SkipSchedule}}, actions[0].Skips)
+
+	// Given back all the same, what was folded has passed fires of the new schedule too.
+	for name, change := range map[string]func(m *Machine){
+		"ElasticJob leads":    func(m *Machine) { m.Foreign(true, at(43)) },
+		"the instance stops":  func(m *Machine) { m.Stop() },
+		"ElasticJob, briefly": func(m *Machine) { m.Foreign(true, at(43)); m.Foreign(false, at(43)) },
+	} {
+		m := owning(Config{Settings: Settings{Monitor: true, Misfire: once, Fires: before}}, 1)
+		ranFrom(t, m, m.Tick(at(10)))
+		require.Equal(t, at(40), one(t, m.Returned(0, at(10), at(41)), End).Next)
+		after.Fires = misfire.Line{Before: before, Since: at(11), Now: grid(7 * time.Second)}
+		require.Empty(t, m.Change(after, at(42)))
+		change(m)
+		back := one(t, m.Followed(0, at(10), at(40), 2, at(43)), GiveBack)
+		require.Equal(t, at(30), back.Through)
+		told := m.Committed(0, at(30), at(44))
+		require.NotEmpty(t, told, name)
+		require.Equal(t, []Skip{{First: at(16), Last: at(23), Count: 2, Reason: event.SkipSchedule}}, told[0].Skips, name)
+	}
 }
 
 // All fires that are owed run one after the other, a commit each.

@@ -126,28 +126,22 @@ var commitBreakages = []breakage{
 		}}},
 	{"R39", "the service is asked before a path is looked at", "Nodes/ValueOverLimitNothingSent", "Get of a path that cannot be",
 		flaw{get: func(s *flawed, ctx context.Context, paths []string) ([]registry.Node, error) {
-			if registry.ValidatePath(paths[len(paths)-1]) != nil {
-				if err := s.Session.Sync(ctx); err != nil {
-					return nil, err
-				}
+			if err := askAboutInvalid(ctx, s, paths[len(paths)-1]); err != nil {
+				return nil, err
 			}
 			return s.Session.Get(ctx, paths...)
 		}}},
 	{"R39", "the service is asked before the path of a list is looked at", "Nodes/ValueOverLimitNothingSent", "Children of a path that cannot be",
 		flaw{children: func(s *flawed, ctx context.Context, path string) ([]string, error) {
-			if registry.ValidatePath(path) != nil {
-				if err := s.Session.Sync(ctx); err != nil {
-					return nil, err
-				}
+			if err := askAboutInvalid(ctx, s, path); err != nil {
+				return nil, err
 			}
 			return s.Session.Children(ctx, path)
 		}}},
 	{"R39", "the service is asked before the path of a lock is looked at", "Nodes/ValueOverLimitNothingSent", "Lock of a path that cannot be",
 		flaw{lock: func(s *flawed, ctx context.Context, path string, value []byte) (registry.Lock, error) {
-			if registry.ValidatePath(path) != nil {
-				if err := s.Session.Sync(ctx); err != nil {
-					return nil, err
-				}
+			if err := askAboutInvalid(ctx, s, path); err != nil {
+				return nil, err
 			}
 			return s.Session.Lock(ctx, path, value)
 		}}},
@@ -209,4 +203,12 @@ func laterFailure(s *flawed, ctx context.Context, ops []registry.Op, first *regi
 		return first
 	}
 	return &registry.CommitError{Index: later.Index + 1, Op: later.Op, Err: later.Err}
+}
+
+// askAboutInvalid asks the service about a path that cannot be.
+func askAboutInvalid(ctx context.Context, s *flawed, path string) error {
+	if registry.ValidatePath(path) == nil {
+		return nil
+	}
+	return s.Session.Sync(ctx)
 }

@@ -131,12 +131,17 @@ func (l *Lifetime) Alive(ctx context.Context) error { return cmp.Or(l.Err(), ctx
 
 // AliveFor is Alive for a call that concerns paths, which must be valid; what it is called is for the error.
 func (l *Lifetime) AliveFor(ctx context.Context, what string, paths ...string) error {
+	return cmp.Or(Validate(l.adapter, what, paths...), l.Alive(ctx))
+}
+
+// Validate refuses a path that cannot be, to a call of an adapter.
+func Validate(adapter, what string, paths ...string) error {
 	for _, path := range paths {
 		if err := registry.ValidatePath(path); err != nil {
-			return fmt.Errorf("%s: %s: %w", l.adapter, what, err)
+			return fmt.Errorf("%s: %s: %w", adapter, what, err)
 		}
 	}
-	return l.Alive(ctx)
+	return nil
 }
 
 // Bound returns a context that ends with ctx and with the session, of which it then has

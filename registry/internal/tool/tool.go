@@ -105,17 +105,15 @@ func (s *store) current(ctx context.Context) (registry.Store, error) {
 
 // Get waits for no session with what no session would take, as Children and Commit do not.
 func (s *store) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
-	for _, path := range paths {
-		if err := registry.ValidatePath(path); err != nil {
-			return nil, fmt.Errorf("%s: get: %w", s.Name, err)
-		}
+	if err := lifetime.Validate(s.Name, "get", paths...); err != nil {
+		return nil, err
 	}
 	return s.Store.Get(ctx, paths...)
 }
 
 func (s *store) Children(ctx context.Context, path string) ([]string, error) {
-	if err := registry.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("%s: children: %w", s.Name, err)
+	if err := lifetime.Validate(s.Name, "children", path); err != nil {
+		return nil, err
 	}
 	return s.Store.Children(ctx, path)
 }

@@ -358,3 +358,45 @@ func TestWhatAListenerBeforeRoundsCosts(t *testing.T) {
 		require.Equal(b, memory.Counts{Commit: 6 * 4, Get: 6, Children: 6}, got)
 	})
 }
+
+// The claim of rounds is made again as it was, and a listener that had answered for one says so again: where it was
+// written over with nonsense, or deleted, while a listener was called or between two calls, each round is called for
+// once, and each second one begins.
+func TestTheClaimIsMadeAgainAsItWas(t *testing.T) {
+	for name, spoil := range map[string]registry.Op{
+		"deleted": {Kind: registry.OpDelete, Version: registry.AnyVersion}, "nonsense": {Kind: registry.OpSet, Value: []byte("[]"), Version: registry.AnyVersion},
+		"null": {Kind: registry.OpSet, Value: []byte("null"), Version: registry.AnyVersion},
+	} {
+		for _, during := range []bool{false, true} {
+			who := map[bool]string{false: "between two calls", true: "during one"}[during]
+			t.Run(name+" "+who, func(t *testing.T) {
+				inBubble(t, func(b *bed) {
+					w, x := newWitness(), &rounds{}
+					a := b.start("a", w, everySecond, x.before(core.RoundListeners{}))
+					b.listened(x, 0)
+					var due time.Time
+					open := func() {}
+					if during {
+						due, open = x.holdOne(b)
+					} else {
+						n := len(x.all())
+						b.until("another round", func() bool { return len(x.all()) > n })
+						all := x.all()
+						due = all[len(all)-1].Due
+						pause(200 * time.Millisecond)
+					}
+					spoil.Path = b.own(a, "inforce/claim")
+					_, err := b.open(a).Commit(b.Context(), spoil)
+					require.NoError(b, err)
+					pause(200 * time.Millisecond)
+					open()
+					b.until("all items of the round run", func() bool { return w.ran(due) == 4 })
+					b.until("the next rounds begin", func() bool { return len(x.since(due)) > 4 })
+					require.Less(b, time.Since(due), 7*time.Second)
+					x.ordered(b)
+					require.Empty(b, w.doubled())
+				})
+			})
+		}
+	}
+}

@@ -208,36 +208,46 @@ func problems(ins ...*instance) []string {
 	return lines
 }
 
-// A directory that somebody has deleted is made again, by whom it is missing: of a job that is known not every
-// node is looked at.
+// A directory that somebody has deleted, with all that is in it, is made again: by those that run the job, who go on
+// soon, or by whoever comes, since of a job that is known not every node is looked at.
 func TestADirectoryThatIsGoneIsMadeAgain(t *testing.T) {
 	for _, below := range []string{
 		"servers", "instances", "leader", "leader/election", "leader/sharding", "leader/failover", "sharding", "trigger",
-		"own lives", "own ledgers", "own notices", "own inforce",
+		"own lives", "own ledgers", "own notices", "own inforce", "own rounds", "own ",
 	} {
 		for _, runs := range []bool{false, true} {
-			if runs && below != "sharding" && below != "trigger" {
-				continue // what else stands there is the registration's, which is made anew
+			if runs && below == "instances" {
+				continue // which shuts all of them down
 			}
 			t.Run(fmt.Sprint(below, " while it runs: ", runs), func(t *testing.T) {
 				inBubble(t, func(b *bed) {
 					w := newWitness()
-					seed := b.start("seed", w, everySecond)
-					b.until("it fires", func() bool { return w.count() >= 4 })
-					in := []*instance{seed}
+					calls := (&rounds{}).before(core.RoundListeners{})
+					in := []*instance{b.start("seed", w, everySecond, calls)}
+					b.until("it fires", func() bool { return w.count() >= 8 })
 					if !runs {
-						seed.stop(b)
-						in = nil
+						in[0].stop(b)
+					} else {
+						in = append(in, b.start("other", w, everySecond, calls))
+						b.until("both have items", func() bool { return allOwned(4, in...) && len(in[1].job().Items) == 2 })
 					}
-					path := b.path(seed, below)
+					path := strings.TrimSuffix(b.path(in[0], below), "/")
 					if name, own := strings.CutPrefix(below, "own "); own {
-						path = b.own(seed, name)
+						path = strings.TrimSuffix(b.own(in[0], name), "/")
 					}
-					require.NoError(b, registry.DeleteTree(b.Context(), b.open(seed), path))
-					before := w.count()
-					in = append(in, b.start("a", w, everySecond))
-					b.until("all fire", func() bool { return allOwned(4, in...) && w.count() >= before+8 })
+					base := b.epochs(in[0])
+					require.NoError(b, registry.DeleteTree(b.Context(), b.open(in[0]), path))
+					before, begun := w.count(), time.Now()
+					if !runs {
+						in = []*instance{b.start("a", w, everySecond, calls)}
+					}
+					b.until("all fire", func() bool { return allOwned(4, in...) && w.count() >= before+12 })
+					require.Less(b, time.Since(begun), 10*time.Second)
 					require.Empty(b, w.doubled())
+					require.NotContains(b, strings.Join(problems(in...), "\n"), "a request to the registry failed")
+					if runs {
+						require.Len(b, base(), 1, "the epoch goes on")
+					}
 				})
 			})
 		}

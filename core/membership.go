@@ -25,6 +25,7 @@ type job struct {
 	host      host // what its runs can say to it
 	runs      *runs
 	calls     calls
+	memory    membership.Memory
 
 	mu     sync.Mutex
 	member *membership.Member // of the current session
@@ -68,7 +69,7 @@ func (j *job) join(ses *session.Session) {
 	}
 	j.member = membership.New(membership.Config{
 		Process: s.process, Host: j, Session: ses.Part(), Job: j.path,
-		Local: &j.stored, Overwrite: j.overwrite, Class: j.class, Beside: s.opts.beside || j.id != "", Places: j.places,
+		Local: &j.stored, Overwrite: j.overwrite, Class: j.class, Beside: s.opts.beside || j.id != "", Places: j.places, Memory: &j.memory,
 		Listens: s.opts.rounds[j.name()].listens(),
 	})
 	j.member.Join()

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
@@ -140,6 +142,13 @@ func (w *world) plan() []*fault {
 		f.dice = func() *rand.Rand { return w.dice.of("fault of deaths") }
 		plan = append(plan, f)
 	}
+	if r := w.dice.of("plan of what is in force"); chance(r, 3) {
+		for i := range 1 + r.IntN(2) {
+			f := &fault{kind: one(r, inForceKinds), at: between(r, 2*time.Second, unrest)}
+			f.dice = func() *rand.Rand { return w.dice.of("fault of what is in force " + strconv.Itoa(i)) }
+			plan = append(plan, f)
+		}
+	}
 	return plan
 }
 
@@ -249,7 +258,7 @@ func below(what ...func(j *job, id string) string) func(*world, *fault, *rand.Ra
 			return nil
 		}
 		if slices.Contains(paths, ledgerAt(j, id)) {
-			w.erased = append(w.erased, erasure{j.name, time.Now()})
+			w.erase(j)
 		}
 		if slices.Contains(paths, life(j, id)) || slices.Contains(paths, instance(j, id)) {
 			w.struck = append(w.struck, id)
@@ -487,7 +496,7 @@ var kinds = []kind{
 	})},
 	{"garbage in a ledger", 2, true, garbage(func(w *world, j *job, r *rand.Rand) (string, func()) {
 		if ids := w.list(j.layout.Lives()); len(ids) > 0 {
-			w.erased = append(w.erased, erasure{j.name, time.Now()})
+			w.erase(j)
 			return j.layout.Ledger(one(r, ids)), nil
 		}
 		return "", nil
@@ -497,7 +506,7 @@ var kinds = []kind{
 		if at == "" || !w.remove(at) {
 			return nil
 		}
-		w.erased = append(w.erased, erasure{j.name, time.Now()})
+		w.erase(j)
 		return &blow{of: at, hit: hits(1)}
 	}},
 	{"garbage in a page of a ledger", 0, true, func(w *world, f *fault, r *rand.Rand) *blow {
@@ -505,7 +514,7 @@ var kinds = []kind{
 		if at == "" || !w.write(at, one(r, []string{"", "{", "null", `{"mark":0}`, `{"mark":1}`})) {
 			return nil
 		}
-		w.erased = append(w.erased, erasure{j.name, time.Now()})
+		w.erase(j)
 		return &blow{of: at, hit: hits(1)}
 	}},
 	{"page that no ledger has", 0, true, func(w *world, f *fault, r *rand.Rand) *blow {
@@ -564,6 +573,133 @@ var kinds = []kind{
 	{"killed again", 0, false, killedAgain},
 	{"killed before it runs again", 0, true, killedBefore},
 	{"runs ended by an operator", 0, false, endedRuns},
+	{"base deleted", 0, true, inForce(base)},
+	{"schedule deleted", 0, true, inForce(scheduled)},
+	{"base and schedule deleted", 0, true, inForce(base, scheduled)},
+	{"all ledgers deleted", 0, true, inForce(allLedgers)},
+	{"base and all ledgers deleted", 0, true, inForce(base, allLedgers)},
+	{"all that is in force deleted", 0, true, inForce(base, scheduled, allLedgers)},
+	{"claim deleted", 0, true, inForce(claimed)},
+	{"counter of runs deleted", 0, true, inForce(counted)},
+	{"own nodes deleted", 0, true, inForce(ownNodes)},
+	{"directory deleted", 0, true, directoryDeleted},
+	{"garbage in the claim", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Claim(), nil })},
+	{"garbage in the counter of runs", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Runs(), nil })},
+	{"garbage in the base", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Base(), nil })},
+	{"garbage in the schedule", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Schedule(), nil })},
+}
+
+// inForceKinds are those kinds that strike what is in force of a whole job.
+var inForceKinds = []string{
+	"base deleted", "schedule deleted", "base and schedule deleted", "all ledgers deleted", "base and all ledgers deleted",
+	"all that is in force deleted", "garbage in the base", "garbage in the schedule", "claim deleted", "counter of runs deleted",
+	"own nodes deleted", "garbage in the claim", "garbage in the counter of runs", "directory deleted", "directory deleted",
+}
+
+// inForce deletes nodes of a job, all at once.
+func inForce(what ...func(w *world, j *job) []string) func(*world, *fault, *rand.Rand) *blow {
+	return func(w *world, f *fault, r *rand.Rand) *blow {
+		j := one(r, w.jobs)
+		var paths []string
+		for _, below := range what {
+			paths = append(paths, below(w, j)...)
+		}
+		if len(paths) == 0 || !w.wipe(j, paths...) {
+			return nil
+		}
+		return &blow{of: j.name, hit: hits(1)}
+	}
+}
+
+// erase notes that a ledger of a job was destroyed.
+func (w *world) erase(j *job) {
+	w.erased = append(w.erased, erasure{j.name, time.Now(), w.read(j.layout.Base()) == ""})
+}
+
+// wipe deletes nodes of a job in one commit, and notes what goes with them.
+func (w *world) wipe(j *job, paths ...string) bool {
+	if !w.remove(paths...) {
+		return false
+	}
+	if slices.ContainsFunc(paths, func(at string) bool { return path.Dir(at) == j.layout.Ledgers() }) {
+		w.erase(j)
+	}
+	if slices.ContainsFunc(paths, func(at string) bool {
+		_, run := layout.RunNumber(path.Base(at))
+		_, request := layout.RequestID(path.Base(at))
+		return run || request || at == j.layout.Runs()
+	}) {
+		w.unasked = append(w.unasked, erasure{job: j.name, at: time.Now()})
+	}
+	for _, at := range paths {
+		id := path.Base(at)
+		switch {
+		case at != life(j, id):
+		case slices.Contains(paths, notice(j, id)): // it is taken for dead
+			w.struck, w.forged = append(w.struck, id), append(w.forged, id)
+		default:
+			w.struck = append(w.struck, id)
+		}
+	}
+	return true
+}
+
+// directoryDeleted deletes one of the directories of a job with all that is in it. That of the instances would shut
+// all of them down.
+func directoryDeleted(w *world, _ *fault, r *rand.Rand) *blow {
+	j := one(r, w.jobs)
+	dirs := slices.DeleteFunc(j.layout.Scaffold(), func(at string) bool {
+		return strings.HasPrefix(j.layout.Instances()+"/", at+"/") || strings.HasPrefix(j.layout.OwnRoot(), at+"/")
+	})
+	dirs = append(dirs, j.layout.RoundsDir(), j.layout.Clocks())
+	at := one(r, dirs)
+	if len(w.standing(at)) == 0 || !w.wipe(j, append(w.below(at), at)...) {
+		return nil
+	}
+	return &blow{of: at, hit: hits(1)}
+}
+
+func base(_ *world, j *job) []string      { return []string{j.layout.Base()} }
+func scheduled(_ *world, j *job) []string { return []string{j.layout.Schedule()} }
+
+func claimed(w *world, j *job) []string { return w.standing(j.layout.Claim()) }
+func counted(w *world, j *job) []string {
+	return slices.Concat(w.below(j.layout.Runs()), w.standing(j.layout.Runs()))
+}
+
+// ownNodes are all nodes of a job that ElasticJob does not know.
+func ownNodes(w *world, j *job) []string { return w.below(j.layout.OwnRoot()) }
+
+// standing is a node where it stands.
+func (w *world) standing(at string) []string {
+	hand := w.operator()
+	if hand == nil {
+		return nil
+	}
+	if nodes, err := hand.Get(context.Background(), at); err != nil || !nodes[0].Exists() {
+		return nil
+	}
+	return []string{at}
+}
+
+// below are the nodes below one, each after those below it.
+func (w *world) below(at string) (paths []string) {
+	for _, name := range w.list(at) {
+		paths = append(append(paths, w.below(at+"/"+name)...), at+"/"+name)
+	}
+	return paths
+}
+
+// allLedgers are those of a job, each after its pages.
+func allLedgers(w *world, j *job) (paths []string) {
+	for _, id := range w.list(j.layout.Ledgers()) {
+		at := j.layout.Ledger(id)
+		for _, page := range w.list(at) {
+			paths = append(paths, at+"/"+page)
+		}
+		paths = append(paths, at)
+	}
+	return paths
 }
 
 // killedAgain asks for a run of an item, kills the process at which it waited for a fire that still

@@ -3,6 +3,7 @@ package simulation
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/bits"
 	"path"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"github.com/elasticron/elasticron/core/internal/schedule"
 	"github.com/elasticron/elasticron/core/internal/settings"
 	"github.com/elasticron/elasticron/internal/history"
+	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -92,6 +94,7 @@ func (w *world) judgeCommit(p *process, ops []registry.Op) {
 		}
 	}
 	w.noteLedgers(ops)
+	w.noteAccepted(ops)
 	sets := map[string]bool{}
 	for _, op := range ops {
 		sets[op.Path] = true
@@ -127,7 +130,44 @@ func (w *world) noteLedgers(ops []registry.Op) {
 	}
 	w.judging.Lock()
 	defer w.judging.Unlock()
-	w.ledgersSet = append(w.ledgersSet, kept)
+	w.ledgersSet = append(w.ledgersSet, setting{w.common(time.Now()), kept})
+}
+
+// noteAccepted keeps when runs that were asked for were accepted first.
+func (w *world) noteAccepted(ops []registry.Op) {
+	for _, op := range ops {
+		if _, is := layout.RunNumber(path.Base(op.Path)); !is || op.Kind != registry.OpCreate {
+			continue
+		}
+		r, err := layout.UnmarshalRun(op.Value)
+		if err != nil {
+			continue
+		}
+		fire := asking{path.Base(path.Dir(path.Dir(op.Path))), r.At.UnixNano()}
+		w.judging.Lock()
+		if _, known := w.accepted[fire]; !known {
+			w.accepted[fire] = w.common(time.Now())
+		}
+		w.judging.Unlock()
+	}
+}
+
+// askedErased reports whether what is missing was destroyed by the driver after the request was made, or accepted.
+func (w *world) askedErased(v history.Violation) bool {
+	return slices.ContainsFunc(w.unasked, func(e erasure) bool {
+		if e.job != v.Key.Job {
+			return false
+		}
+		w.judging.Lock()
+		at, accepted := w.accepted[asking{v.Key.Job, v.Key.Due}]
+		w.judging.Unlock()
+		if accepted {
+			return at <= w.common(e.at)
+		}
+		return slices.ContainsFunc(w.log.records, func(r history.Record) bool {
+			return r.Kind == history.Requested && r.Job == v.Key.Job && r.At <= w.common(e.at) && slices.Contains(strings.Fields(v.Text), r.Of)
+		})
+	})
 }
 
 // begun is which instances have tried to begin which of the fires, each of them once.
@@ -135,8 +175,8 @@ func (w *world) begun(fires map[history.Key]bool) map[history.Key][]string {
 	w.judging.Lock()
 	defer w.judging.Unlock()
 	by := map[history.Key][]string{}
-	for _, ops := range w.ledgersSet {
-		for at, l := range written(ops) {
+	for _, set := range w.ledgersSet {
+		for at, l := range written(set.ops) {
 			job, id := path.Base(path.Dir(path.Dir(at))), path.Base(at)
 			for n, it := range l.All() {
 				k := history.Key{Job: job, Epoch: l.Epoch, Item: n, Due: it.Run.UnixNano()}
@@ -147,6 +187,24 @@ func (w *world) begun(fires map[history.Key]bool) map[history.Key][]string {
 		}
 	}
 	return by
+}
+
+// begunBefore reports whether a commit on its way at an instant, or before, says that a fire has begun.
+func (w *world) begunBefore(k history.Key, at time.Duration) bool {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	return slices.ContainsFunc(w.ledgersSet, func(set setting) bool {
+		if set.at > at {
+			return false
+		}
+		for dir, l := range written(set.ops) {
+			it, has := l.Get(k.Item)
+			if has && path.Base(path.Dir(path.Dir(dir))) == k.Job && l.Epoch == k.Epoch && it.Run.UnixNano() == k.Due {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // written are the ledgers that a commit sets, by path, as far as it sets them: those pages that
@@ -229,8 +287,14 @@ var excuses = []struct {
 		return untold && w.forgot(v)
 	}},
 	{"outcome: a clock ahead decided, and the record was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
-		return slices.ContainsFunc(w.decidedAhead(v.Key, 0), func(r history.Record) bool { return w.forgotSince(v.Key, r.At) })
+		return slices.ContainsFunc(w.erased, func(e erasure) bool {
+			warned, lost := w.lost(e, v.Key)
+			return lost && time.Unix(0, v.Key.Due).After(w.wall(warned.At)) && (w.begunBefore(v.Key, w.common(e.at)) ||
+				slices.ContainsFunc(w.decidedAhead(v.Key, 0), func(r history.Record) bool { return r.At <= w.common(e.at) }))
+		})
 	}},
+
+	{"requests: what was asked for, or the answers to it, were destroyed", history.Requests, (*world).askedErased},
 
 	// Records of a clock that was a year ahead are set back, told, and the fires between are owed again.
 	{"outcome: a clock a year ahead decided", history.Outcome, func(w *world, v history.Violation) bool {
@@ -242,6 +306,10 @@ var excuses = []struct {
 	{"coverage: an epoch begins where a clock a year ahead stood", history.Coverage, func(w *world, v history.Violation) bool {
 		return strings.Contains(v.Text, "its epoch did not have") && w.basedAhead(v.Key.Job)
 	}},
+
+	{"coverage: the base was destroyed while nobody was there", history.Coverage, (*world).begunAnew},
+	{"outcome: the base was destroyed while nobody was there", history.Outcome, (*world).begunAnew},
+	{"bound: the base was destroyed while nobody was there", history.Bound, (*world).begunAnew},
 
 	// Without a record a fire may run, and end, at two instances, and what one has told as
 	// skipped may run at another.
@@ -525,7 +593,48 @@ func (w *world) forgot(v history.Violation) bool {
 		if latest := w.latest(v.Key, warned.At); latest.After(on) {
 			on = latest // by the clock of another owner
 		}
-		return lost && due.After(e.at.Add(-behind)) && !due.After(on)
+		owed := due.After(e.at.Add(-behind)) || due.After(w.reached(v.Key, w.common(e.at)))
+		return lost && owed && !due.After(on)
+	})
+}
+
+// reached is the latest fire of an item that anybody had decided about at an instant: all after it may be owed,
+// however long it has waited for the instance to which it is bound.
+func (w *world) reached(k history.Key, at time.Duration) (latest time.Time) {
+	for _, r := range w.log.records {
+		of := (r.Kind == history.Entered && r.Request == 0 && r.Item == k.Item) ||
+			((r.Kind == history.Skipped || r.Kind == history.Folded) && slices.Contains(r.Items, k.Item))
+		if of && r.At <= at && r.Job == k.Job && r.Epoch == k.Epoch && r.Due.After(latest) {
+			latest = r.Due
+		}
+	}
+	return latest
+}
+
+// begunAnew reports whether the record of a job was destroyed, its base with it, while nobody was there who had seen
+// it, after a fire was decided, or while it was owed, or before it ran where its item is not bound any more: who comes
+// then finds a job without epochs.
+func (w *world) begunAnew(v history.Violation) bool {
+	return slices.ContainsFunc(w.erased, func(e erasure) bool {
+		at := w.common(e.at)
+		if e.job != v.Key.Job || !e.base {
+			return false
+		}
+		lives := map[string]bool{}
+		for _, r := range w.log.records {
+			switch {
+			case r.At <= at && r.Kind == history.Crashed: // what its life stands for knows nothing any more
+				maps.DeleteFunc(lives, func(id string, _ bool) bool { return strings.Contains(id, "@-@"+r.Of+"-") })
+			case r.At <= at:
+				live(lives, r, e.job)
+			case len(lives) > 0:
+				return false
+			case r.Kind == history.SawBase && r.Job == e.job: // where it begins anew
+				otherTotal := strings.Contains(v.Text, "its epoch did not have") // the first epoch of what begins anew
+				return v.At <= at || v.Invariant == history.Bound || otherTotal || v.Key.Epoch > r.Base.Epoch || !time.Unix(0, v.Key.Due).After(r.Base.Through)
+			}
+		}
+		return len(lives) == 0
 	})
 }
 
@@ -549,25 +658,18 @@ func (w *world) forgotAtTheEnd(v history.Violation) bool {
 	return false
 }
 
-// latest is the latest fire of an epoch that anybody had decided about at an instant.
+// latest is the latest fire of an epoch that anybody had decided about at an instant, or may have begun
+// ahead of its time by then, by its own clock.
 func (w *world) latest(k history.Key, at time.Duration) (latest time.Time) {
 	for _, r := range w.log.records {
 		decides := r.Kind == history.Entered || r.Kind == history.Skipped || r.Kind == history.Folded
-		begunAhead := r.Kind == history.Entered && !r.Due.After(w.wall(at).Add(settings.MaxBeginAhead))
+		ahead := r.Wall.Sub(w.wall(r.At)) // the owner's clock is so far ahead of the driver's
+		begunAhead := r.Kind == history.Entered && !r.Due.After(w.wall(at).Add(ahead).Add(settings.MaxBeginAhead))
 		if decides && (r.At <= at || begunAhead) && r.Job == k.Job && r.Epoch == k.Epoch && r.Due.After(latest) {
 			latest = r.Due
 		}
 	}
 	return latest
-}
-
-// forgotSince reports whether the record of an item was destroyed after an instant, and
-// before a fire of it.
-func (w *world) forgotSince(k history.Key, at time.Duration) bool {
-	return slices.ContainsFunc(w.erased, func(e erasure) bool {
-		warned, lost := w.lost(e, k)
-		return lost && w.common(e.at) >= at && time.Unix(0, k.Due).After(w.wall(warned.At))
-	})
 }
 
 // lostItems are in the leader's warning.

@@ -92,17 +92,19 @@ type world struct {
 	offsets *offsets // nil where runs set none
 
 	judging    sync.Mutex
-	paged      int             // operations on pages of ledgers
-	violations []violation     // that need no checker
-	ledgersSet [][]registry.Op // by commit: what engines have tried to set of ledgers
-	struck     []string        // lives that the driver ended
+	paged      int         // operations on pages of ledgers
+	violations []violation // that need no checker
+	accepted   map[asking]time.Duration
+	ledgersSet []setting // by commit: what engines have tried to set of ledgers
+	struck     []string  // lives that the driver ended
 	erased     []erasure
-	shut       []string // stable ids whose job was shut down from outside: it leaves by itself
-	forged     []string // lives whose owner looks dead and is not
+	unasked    []erasure // of requests, runs that were asked for, or what became of them
+	shut       []string  // stable ids whose job was shut down from outside: it leaves by itself
+	forged     []string  // lives whose owner looks dead and is not
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{seed: seed, dice: newDice(seed), start: time.Now()}
+	w := &world{seed: seed, dice: newDice(seed), start: time.Now(), accepted: map[asking]time.Duration{}}
 	w.log = newLog(w.start)
 	w.driver = newDriver(w.log.settle)
 	r := w.dice.of("world")
@@ -176,10 +178,23 @@ func (w *world) newJob(i int) *job {
 // begunAhead is how long before they are due fires may be begun; by default they are with failover.
 var begunAhead = []time.Duration{0, 0, 0, -1, 300 * time.Millisecond, time.Second}
 
+// A setting is what a commit that is on its way at an instant sets of ledgers.
+type setting struct {
+	at  time.Duration
+	ops []registry.Op
+}
+
+// An asking is a run of a job that somebody asked for, by its instant.
+type asking struct {
+	job string
+	due int64
+}
+
 // An erasure is a ledger that the driver destroyed.
 type erasure struct {
-	job string
-	at  time.Time
+	job  string
+	at   time.Time
+	base bool // the base stood no more
 }
 
 func (w *world) common(t time.Time) time.Duration { return w.log.common(t) }

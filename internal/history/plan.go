@@ -229,7 +229,11 @@ func (c *checker) unseen(j *job, schedules []Schedule) {
 func (c *checker) epochs(j *job) []epoch {
 	seen := map[int]Base{}
 	for _, r := range j.bases {
-		seen[r.Base.Epoch] = *r.Base
+		b := *r.Base
+		if first, again := seen[b.Epoch]; again {
+			b.Through = first.Through // the epoch began then, wherever a base that is made again says
+		}
+		seen[b.Epoch] = b
 	}
 	if len(seen) == 0 {
 		return c.epochsOfConfig(j)

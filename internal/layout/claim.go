@@ -1,9 +1,13 @@
 package layout
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/elasticron/elasticron/internal/field"
 )
 
 // Listens is what an instance says of its listeners to rounds.
@@ -116,7 +120,13 @@ func MarshalClaim(c Claim) []byte {
 // UnmarshalClaim reads what MarshalClaim writes. The error is a *field.Error.
 func UnmarshalClaim(value []byte) (Claim, error) {
 	var c Claim
-	return c, unmarshalOwn("claim", value, &c, slices.Concat(instants(&c.Started), instants(&c.Completed))...)
+	if err := unmarshalOwn("claim", value, &c, slices.Concat(instants(&c.Started), instants(&c.Completed))...); err != nil {
+		return c, err
+	}
+	if c == (Claim{}) && !bytes.Equal(value, MarshalClaim(c)) {
+		return c, &field.Error{Field: "claim", Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value)))}
+	}
+	return c, nil
 }
 
 func instants(c *Cursor) []*time.Time {

@@ -1,7 +1,9 @@
 package layout
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -269,7 +271,11 @@ func marshalOwn(v any) []byte {
 
 // unmarshalOwn reads into a value with some instants.
 func unmarshalOwn(what string, value []byte, into any, instants ...*time.Time) error {
-	if err := json.Unmarshal(value, into); err != nil {
+	err := json.Unmarshal(value, into)
+	if err == nil && bytes.Equal(bytes.TrimSpace(value), []byte("null")) {
+		err = errors.New("null says nothing")
+	}
+	if err != nil {
 		return &field.Error{Field: what, Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value))), Err: err}
 	}
 	return normal(what, instants...)

@@ -169,7 +169,7 @@ func (a *answering) again(after time.Duration) {
 // read reads what was asked for.
 func (a *answering) read(ctx context.Context) error {
 	l, job := a.l, a.l.cfg.Job
-	names, err := l.cfg.Session.Children(ctx, job.InForce())
+	names, err := l.cfg.Session.Names(ctx, job.InForce())
 	if err != nil {
 		return fmt.Errorf("core: requests: %w", err)
 	}
@@ -194,10 +194,11 @@ func (a *answering) read(ctx context.Context) error {
 	if !a.s.term.Owned || layout.UnmarshalTerm(a.s.term.Value).Leader != l.cfg.ID {
 		return errNotLeader
 	}
-	a.last = max(a.last, layout.UnmarshalCounter(a.counter.Value))
+	a.last = max(a.last, layout.UnmarshalCounter(a.counter.Value), l.cfg.Memory.lastRun())
 	if a.plan != nil {
 		a.last = max(a.last, a.plan.Asked())
 	}
+	l.cfg.Memory.SawRun(a.last)
 	for _, n := range nodes[3:] {
 		name := n.Path[len(job.InForce())+1:]
 		if _, is := layout.RequestID(name); !n.Exists() {
@@ -272,6 +273,7 @@ func (a *answering) accept(ctx context.Context, n registry.Node) error {
 		return err
 	}
 	failpoint.Hit(failpoint.AfterAccept)
+	a.l.cfg.Memory.SawRun(r.Number)
 	if a.last++; a.counter.Exists() {
 		a.counter.Version++
 	} else {
@@ -434,8 +436,8 @@ func (a *answering) pending(ctx context.Context, r *layout.Run) (map[int]bool, e
 		pending[n] = true
 	}
 	job := a.l.cfg.Job
-	names, err := a.l.cfg.Session.Children(ctx, job.RunResults(r.Number))
-	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+	names, err := a.l.cfg.Session.Names(ctx, job.RunResults(r.Number))
+	if err != nil {
 		return nil, fmt.Errorf("core: results: %w", err)
 	}
 	paths := make([]string, len(names))

@@ -194,7 +194,7 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 		registry.Create(b.job.Ledger(id), ledger.New(0, 0).Encode()))
 	require.NoError(b, err)
 	m.Leader = New(Config{
-		Host: m, Session: ses, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now,
+		Host: m, Session: ses, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now, Memory: &Memory{},
 	})
 	ses.Follow(b.job.Lives(), registry.Children, m.onLife)
 	ses.Follow(b.job.Leader(), registry.Self, func(e registry.Event) {

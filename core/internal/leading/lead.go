@@ -173,7 +173,7 @@ func (l *Leader) derive(ctx context.Context, s *snapshot) (*sharding.Plan, error
 	if !plan.Final() {
 		return plan, nil
 	}
-	ids, err := l.cfg.Session.Children(ctx, l.cfg.Job.Notices())
+	ids, err := l.cfg.Session.Names(ctx, l.cfg.Job.Notices())
 	if err != nil {
 		return nil, fmt.Errorf("core: notices: %w", err)
 	}
@@ -210,7 +210,7 @@ type snapshot struct {
 // move, where there are few: somebody waits for them.
 func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s snapshot, err error) {
 	job := l.cfg.Job
-	names, err := l.cfg.Session.Children(ctx, job.Ledgers())
+	names, err := l.cfg.Session.Names(ctx, job.Ledgers())
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
 	}
@@ -257,7 +257,8 @@ func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s sn
 	l.mu.Unlock()
 	s.View = sharding.View{
 		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Static: f.Static, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
-		Base: l.readBase(s.base), Asked: layout.UnmarshalCounter(nodes[3].Value),
+		Base: l.readBase(s.base), Known: l.cfg.Memory.lastBase,
+		Asked: max(layout.UnmarshalCounter(nodes[3].Value), l.cfg.Memory.lastRun()),
 	}
 	if s.Base != nil && nodes[4].Modified > f.Configured {
 		s.Total = s.Base.To // no epoch ends by what was configured before: the watch will show what is now
@@ -402,9 +403,10 @@ func (l *Leader) readBase(n registry.Node) *layout.Base {
 	}
 	b, err := layout.UnmarshalBase(n.Value)
 	if err != nil {
-		l.warn("the node "+n.Path+" holds no epoch; it is made again from the ledgers", err)
+		l.warn("the node "+n.Path+" holds no epoch; it is made again", err)
 		return nil
 	}
+	l.cfg.Memory.SawBase(n, b)
 	return &b
 }
 
@@ -443,37 +445,55 @@ func (l *Leader) foreign(path, among string, err error) {
 func (l *Leader) schedule(ctx context.Context, s *snapshot) (bool, error) {
 	f := l.cfg.Host.Facts()
 	rule := f.Rule
-	was, err := layout.UnmarshalSchedule(s.schedule.Value)
-	if f.ZoneOpen && err == nil && was.Zone != "" {
+	was, stands := l.lastSchedule(s.schedule)
+	known := was.Number > 0
+	if f.ZoneOpen && known && was.Zone != "" {
 		rule.Zone = was.Zone
 	}
-	same := s.schedule.Exists() && err == nil && was.Rule == rule
-	if same && !l.floor.After(was.Floor) {
+	same := known && was.Rule == rule
+	if stands && same && !l.floor.After(was.Floor) {
 		return false, nil
 	}
 	next := layout.Schedule{Number: was.Number + 1, Rule: rule, Floor: was.Floor}
 	if l.floor.After(next.Floor) {
 		next.Floor = l.floor
 	}
+	switch {
+	case same:
+		next.Number, next.Since, next.Before = was.Number, was.Since, was.Before
+	case known:
+		next.Since = l.since(*s, was.Since)
+		next.Before = past(was, l.owed(*s))
+	}
 	op := registry.Create(l.cfg.Job.Schedule(), nil)
 	if s.schedule.Exists() {
 		op = registry.Set(l.cfg.Job.Schedule(), nil, s.schedule.Version)
-		switch {
-		case same:
-			next.Number, next.Since, next.Before = was.Number, was.Since, was.Before
-		case err == nil:
-			next.Since = l.since(*s, was.Since)
-			next.Before = past(was, l.owed(*s))
-		default:
-			l.warn("the node "+op.Path+" holds no schedule; it is made again from the configuration", err)
-		}
 	}
 	op.Value = layout.MarshalSchedule(next)
 	if !s.schedule.Exists() && !s.base.Exists() {
 		s.first = []registry.Op{op}
 		return false, nil
 	}
-	return true, l.commit(ctx, *s, []registry.Op{op})
+	if err := l.commit(ctx, *s, []registry.Op{op}); err != nil {
+		return true, err
+	}
+	l.cfg.Memory.wroteSchedule(op.Value)
+	return true, nil
+}
+
+// lastSchedule is the schedule that a node holds. Where it stands no more it is the one that was seen last: by
+// that all members go. It has no number where none is known.
+func (l *Leader) lastSchedule(n registry.Node) (was layout.Schedule, stands bool) {
+	was, err := layout.UnmarshalSchedule(n.Value)
+	switch {
+	case n.Exists() && err == nil:
+		l.cfg.Memory.SawSchedule(n)
+		return was, true
+	case n.Exists():
+		l.warn("the node "+n.Path+" holds no schedule; it is made again", err)
+	}
+	was, _ = l.cfg.Memory.lastSchedule()
+	return was, false
 }
 
 // pastRules bounds how many schedules before are kept, however far an item lags.

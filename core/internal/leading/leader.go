@@ -74,6 +74,8 @@ type Config struct {
 	ID string
 	// Now is the wall clock.
 	Now func() time.Time
+	// Memory is what the process has seen of what is in force, in whichever session.
+	Memory *Memory
 }
 
 // A Host is the member that leads.
@@ -92,6 +94,8 @@ type Host interface {
 // Follow to Unfollow.
 type Session interface {
 	registry.Session
+	// Names are those of a node's children; none where it does not stand.
+	Names(ctx context.Context, path string) ([]string, error)
 	Follow(path string, scope registry.Scope, handle func(registry.Event))
 	Unfollow(path string, scope registry.Scope)
 }

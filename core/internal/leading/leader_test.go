@@ -1,6 +1,7 @@
 package leading
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -351,16 +352,74 @@ func TestTheScheduleInForce(t *testing.T) {
 		require.WithinDuration(b, begun, b.schedule().Since, 10*time.Millisecond)
 		require.Equal(b, second, b.schedule().Before[0].Rule)
 
+		inForce := b.schedule()
 		b.commit(registry.Set(b.job.Schedule(), []byte("hello"), registry.AnyVersion))
 		a.Look()
 		b.until("repaired", func() bool { return string(b.get(b.job.Schedule()).Value) != "hello" })
-		require.Equal(b, layout.Schedule{Number: 1, Rule: third}, b.schedule())
+		require.Equal(b, inForce, b.schedule(), "as it was: by it all members go")
 		require.Len(b, of[event.Warning](a), 1)
 		require.Contains(b, of[event.Warning](a)[0].Problem, "holds no schedule")
 
 		b.commit(registry.Delete(b.job.Schedule(), registry.AnyVersion))
 		a.Look()
-		b.until("made again", func() bool { return b.schedule().Number == 1 })
+		b.until("made again", func() bool { return b.get(b.job.Schedule()).Exists() })
+		require.Equal(b, inForce, b.schedule())
+
+		b.commit(registry.Set(b.job.Schedule(), []byte("hello"), registry.AnyVersion))
+		fourth := layout.Rule{Cron: "0 45 * * * ?"}
+		b.change(func(f *Facts) { f.Rule = fourth }, a)
+		b.until("changed", func() bool { return string(b.get(b.job.Schedule()).Value) != "hello" && b.schedule().Rule == fourth })
+		require.Equal(b, 4, b.schedule().Number)
+		require.Equal(b, third, b.schedule().Before[0].Rule, "what was due until now is due by the one before")
+
+		a.end()
+		b.commit(registry.Delete(b.job.Schedule(), registry.AnyVersion))
+		b.join("b", at(time.Millisecond))
+		b.until("made by one that has never seen it", func() bool { return b.get(b.job.Schedule()).Exists() })
+		require.Equal(b, layout.Schedule{Number: 1, Rule: fourth}, b.schedule())
+	})
+}
+
+// Where an epoch began, and which it is, stands in the base alone: it is made again as it was seen last.
+func TestTheBaseIsMadeAgainAsItWas(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		a := b.join("a", at(time.Millisecond))
+		b.until("owned", func() bool { return b.spread(6, "a") && b.epoch().Assigned })
+		b.change(func(f *Facts) { f.Total = 7 }, a)
+		for { // nobody runs what is owed: the bed's owners begin nothing when they are told
+			n, l := b.get(b.job.Ledger("a")), b.ledger("a")
+			if l.Epoch == 2 {
+				break
+			}
+			l.Held = true
+			b.commit(registry.Set(n.Path, l.Encode(), n.Version))
+			a.Look()
+			<-time.After(100 * time.Millisecond)
+		}
+		b.until("the next epoch", func() bool { return b.spread(7, "a") && b.epoch().Assigned })
+		n, l := b.get(b.job.Ledger("a")), b.ledger("a")
+		l.Set(2, ledger.Item{Through: time.Now().Add(time.Second)}) // further than where the epoch began
+		b.commit(registry.Set(n.Path, l.Encode(), n.Version))
+		was := b.epoch()
+		require.Equal(b, 2, was.Epoch)
+		for name, spoil := range map[string]registry.Op{
+			"deleted":                     registry.Delete(b.job.Base(), registry.AnyVersion),
+			"nonsense":                    registry.Set(b.job.Base(), []byte("hello"), registry.AnyVersion),
+			"that of the epoch before it": registry.Set(b.job.Base(), layout.MarshalBase(layout.Base{Epoch: 1, To: 6, Assigned: true}), registry.AnyVersion),
+		} {
+			b.commit(spoil)
+			a.Look()
+			b.until("it is made again", func() bool {
+				n := b.get(b.job.Base())
+				return n.Exists() && !bytes.Equal(n.Value, spoil.Value)
+			})
+			require.Equal(b, was, b.epoch(), name)
+		}
+		a.end()
+		b.commit(registry.Delete(b.job.Base(), registry.AnyVersion), registry.Delete(b.job.Ledger("a"), registry.AnyVersion))
+		b.join("b", at(time.Millisecond))
+		b.until("an instance that has never seen it begins anew", func() bool { return b.get(b.job.Base()).Exists() })
+		require.Equal(b, 1, b.epoch().Epoch)
 	})
 }
 

@@ -42,11 +42,15 @@ func (l *Leader) listened() *rounds {
 // maxBegun bounds how many rounds are remembered until they are claimed.
 const maxBegun = 1_000
 
-// OnClaim follows the claim's node.
-func (l *Leader) OnClaim(n registry.Node, c layout.Claim) {
+// OnClaim follows the claim's node, which holds c; with read false, none: somebody has deleted it, or written
+// nonsense to it, or it was never made.
+func (l *Leader) OnClaim(n registry.Node, c layout.Claim, read bool) {
 	l.mu.Lock()
 	r := l.listened()
-	if n.Created > r.created || (n.Created == r.created && n.Version > r.version) {
+	switch {
+	case !read:
+		r.surely = r.surely || n.Exists() || r.created != 0
+	case n.Created > r.created || (n.Created == r.created && n.Version > r.version):
 		r.claim, r.version, r.created, r.heard = c, n.Version, n.Created, true
 	}
 	l.mu.Unlock()
@@ -236,10 +240,7 @@ func (l *Leader) claim(ctx context.Context) error {
 		return err
 	}
 	f := l.cfg.Host.Facts()
-	was, err := layout.UnmarshalClaim(s.claim.Value)
-	if s.claim.Exists() && err != nil {
-		l.warn("the node "+s.claim.Path+" holds no claim; it is made again", err)
-	}
+	was, stands := l.lastClaim(s.claim)
 	owners, known := s.Rounds()
 	l.mu.Lock()
 	r := l.rounds
@@ -253,7 +254,7 @@ func (l *Leader) claim(ctx context.Context) error {
 	reset := r.believe(s.Now)
 	next, tell := l.next(s, f, known)
 	l.mu.Unlock()
-	if next == was {
+	if next == was && (stands || was == layout.Claim{}) {
 		return nil
 	}
 	op := registry.Create(l.cfg.Job.Claim(), layout.MarshalClaim(next))
@@ -269,6 +270,7 @@ func (l *Leader) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.cfg.Memory.wroteClaim(op.Value)
 	if reset {
 		l.warn("a claim of rounds was ahead of the clock and is set back; let the clocks of all instances agree", nil)
 	}
@@ -285,6 +287,19 @@ func (l *Leader) claim(ctx context.Context) error {
 		l.cfg.Host.Emit(e)
 	}
 	return nil
+}
+
+// lastClaim is the claim that a node holds. Where it stands no more it is the one that was seen last.
+func (l *Leader) lastClaim(n registry.Node) (was layout.Claim, stands bool) {
+	was, err := layout.UnmarshalClaim(n.Value)
+	switch {
+	case n.Exists() && err == nil:
+		l.cfg.Memory.SawClaim(n)
+		return was, true
+	case n.Exists():
+		l.warn("the node "+n.Path+" holds no claim; it is made again", err)
+	}
+	return l.cfg.Memory.lastClaim(), false
 }
 
 // believe forgets rounds that are far ahead of the clock, and sets cursors back that are: to

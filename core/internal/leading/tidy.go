@@ -56,7 +56,7 @@ func (l *Leader) tidyItems(ctx context.Context) error {
 	if total == 0 {
 		return nil // the end of the epoch's assignment asks again
 	}
-	names, err := l.cfg.Session.Children(ctx, job.Sharding())
+	names, err := l.cfg.Session.Names(ctx, job.Sharding())
 	if err != nil {
 		return err
 	}
@@ -111,14 +111,14 @@ func (l *Leader) tidyFailover(ctx context.Context) error {
 func (l *Leader) failoverNodes(ctx context.Context) (ops []registry.Op, err error) {
 	job := l.cfg.Job
 	var paths []string
-	names, err := l.cfg.Session.Children(ctx, job.FailoverItems())
-	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+	names, err := l.cfg.Session.Names(ctx, job.FailoverItems())
+	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
 		paths = append(paths, job.FailoverItems()+"/"+name)
 	}
-	names, err = l.cfg.Session.Children(ctx, job.Sharding())
+	names, err = l.cfg.Session.Names(ctx, job.Sharding())
 	if err != nil {
 		return nil, err
 	}

@@ -105,9 +105,13 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 		}
 		return err
 	}
+	for _, op := range w.s.first {
+		l.cfg.Memory.wroteSchedule(op.Value)
+	}
 	w.s.first = nil
 	w.s.term.Version++
 	if step.Base != nil {
+		l.cfg.Memory.wroteBase(*step.Base)
 		w.s.base.Version++
 		w.s.base.Created = max(w.s.base.Created, 1)
 	}

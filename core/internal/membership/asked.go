@@ -99,7 +99,8 @@ func (m *Member) listRuns(ctx context.Context) (known int64, open []firing.Asked
 		return 0, nil, fmt.Errorf("core: runs: %w", err)
 	}
 	known = layout.UnmarshalCounter(nodes[0].Value)
-	names, err := m.cfg.Session.Children(ctx, job.InForce())
+	m.cfg.Memory.SawRun(known)
+	names, err := m.cfg.Session.Names(ctx, job.InForce())
 	if err != nil {
 		return 0, nil, fmt.Errorf("core: runs: %w", err)
 	}

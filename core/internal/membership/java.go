@@ -2,7 +2,6 @@ package membership
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -71,8 +70,8 @@ func (m *Member) checkJava(ctx context.Context) error {
 	if joins {
 		return nil
 	}
-	ids, err := m.cfg.Session.Children(ctx, m.cfg.Job.Instances())
-	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+	ids, err := m.cfg.Session.Names(ctx, m.cfg.Job.Instances())
+	if err != nil {
 		return fmt.Errorf("core: prepare: %w", err)
 	}
 	var paths []string

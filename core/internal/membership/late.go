@@ -75,7 +75,7 @@ func (m *Member) tellLateRounds(ctx context.Context) {
 func (m *Member) missing(ctx context.Context, r firing.LateRound) (ids []string) {
 	ctx, cancel := context.WithTimeout(ctx, lateWait)
 	defer cancel()
-	lives, err := m.cfg.Session.Children(ctx, m.cfg.Job.Lives())
+	lives, err := m.cfg.Session.Names(ctx, m.cfg.Job.Lives())
 	if err != nil {
 		return nil
 	}

@@ -76,9 +76,14 @@ type Config struct {
 	// Beside: it joins although an instance of ElasticJob is registered, or leads.
 	Beside bool
 	Places *places.Places
+	// Memory is what the process has seen of what is in force, in whichever session.
+	Memory *Memory
 	// Listens says which listeners to rounds the program has.
 	Listens layout.Listens
 }
+
+// A Memory is what a process has seen of what is in force of a job.
+type Memory = leading.Memory
 
 // A Member is a job in one session.
 type Member struct {
@@ -113,6 +118,7 @@ type Member struct {
 	id        string // of the registration, or of the one that is being made; "" while there is none
 	up        time.Time
 	servers   sortedmap.Map[string, server]
+	unlisted  *server                  // what the node of its own server held that somebody has deleted
 	triggered map[string]registry.Node // instances that ElasticJob 2's word asks to run
 	asks      map[string]bool          // nodes of requests, runs and kills
 	kills     map[string]layout.Kill   // by their nodes' names
@@ -224,7 +230,7 @@ func (m *Member) hindered(err error) { m.warn("a request to the registry failed;
 func (m *Member) advance(ctx context.Context) error {
 	for {
 		m.mu.Lock()
-		at, broken, shutDown, ready := m.stage, m.broken, m.shutDown, m.unsynced == 0
+		at, broken, shutDown, ready, unlisted := m.stage, m.broken, m.shutDown, m.unsynced == 0, m.unlisted
 		m.mu.Unlock()
 		var err error
 		switch {
@@ -246,6 +252,8 @@ func (m *Member) advance(ctx context.Context) error {
 			err = m.register(ctx)
 		case at == stageRegistered:
 			err = m.open(ctx)
+		case at == stageFiring && unlisted != nil:
+			err = m.relist(ctx, *unlisted)
 		default:
 			return nil
 		}

@@ -215,6 +215,38 @@ func (m *Member) serverOps() []registry.Op {
 	return []registry.Op{registry.Check(path, registry.AnyVersion)}
 }
 
+// relist makes the node of this server again, as it was: a server that has none is taken as disabled.
+func (m *Member) relist(ctx context.Context, was server) error {
+	path, id := m.cfg.Job.Server(m.cfg.IP), m.registration()
+	_, err := settle.Commit{
+		Store: m.cfg.Session, Marker: 2,
+		Ops: []registry.Op{
+			registry.Check(m.cfg.Job.Life(id), registry.AnyVersion),
+			registry.Check(m.cfg.Job.Instance(id), registry.AnyVersion), // else its tools remove this instance
+			registry.Create(path, []byte(was.status)),
+		},
+		Shows: func(n registry.Node) bool { return n.Exists() },
+	}.Run(ctx, m.hindered)
+	failed, refused := errors.AsType[*registry.CommitError](err)
+	switch {
+	case errors.Is(err, registry.ErrNoParent):
+		return registry.EnsurePath(ctx, m.cfg.Session, m.cfg.Job.Servers())
+	case refused && failed.Index < 2 && errors.Is(err, registry.ErrNotFound):
+		err = nil // the registration is over; another one makes it
+	case refused && errors.Is(err, registry.ErrExists):
+		err = nil // another instance of this server was first
+	case err == nil:
+		m.warn("the node "+path+" was deleted from outside; it is made again", nil)
+	}
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.unlisted = nil
+	m.mu.Unlock()
+	return nil
+}
+
 // inherit returns what a registration starts with, and what removes the one before it: all of its
 // nodes, the leader's and the term included.
 func (m *Member) inherit(ctx context.Context) (h heirloom, err error) {
@@ -295,7 +327,7 @@ func (m *Member) inheritLedger(ctx context.Context, h *heirloom, old *former, no
 // giving away more: each of its commits sets the term at the version that it has read, so
 // that one which was planned without this registration is refused.
 func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.Node) ([]registry.Op, error) {
-	ids, err := m.cfg.Session.Children(ctx, m.cfg.Job.Ledgers())
+	ids, err := m.cfg.Session.Names(ctx, m.cfg.Job.Ledgers())
 	if err != nil {
 		return nil, fmt.Errorf("core: register: %w", err)
 	}
@@ -437,6 +469,7 @@ func (m *Member) registration() string {
 func (m *Member) newLeader(id string) *leading.Leader {
 	return leading.New(leading.Config{
 		Host: m, Session: m.cfg.Session, Context: m.cfg.Session.Context, Pool: m.cfg.Session.Control, Job: m.cfg.Job, ID: id, Now: m.cfg.Now,
+		Memory: m.cfg.Memory,
 	})
 }
 

@@ -40,6 +40,9 @@ type hearing struct {
 	task  *workqueue.Task
 	heard layout.Cursor // called, or being called
 	busy  bool
+	// Once it has returned: whether it has refused the round, and the claim that says so, or that it is over.
+	failed   bool
+	answered stamp
 }
 
 // listened reports whether somebody listens to rounds, and there are any: without records
@@ -79,17 +82,22 @@ func (m *Member) hears() bool {
 // onClaim follows which rounds listeners are called for.
 func (m *Member) onClaim(n registry.Node) func() {
 	c, err := layout.UnmarshalClaim(n.Value)
-	if n.Exists() && err != nil {
-		m.warn("the claim of rounds cannot be read; the leader makes it again", err)
-	}
+	read := n.Exists() && err == nil
 	if m.rounds == nil {
 		m.rounds = m.newHearings()
 	}
 	h, l := m.rounds, m.leader
-	h.claim, h.claimed = c, n
+	h.claimed = n
+	switch {
+	case read:
+		h.claim = c
+		m.cfg.Memory.SawClaim(n)
+	case n.Exists():
+		m.warn("the claim of rounds cannot be read; the last one stays, and the leader makes it again", err)
+	}
 	return func() {
 		if l != nil {
-			l.OnClaim(n, c)
+			l.OnClaim(n, c, read)
 		}
 		m.putClaim()
 		h.poke()
@@ -141,29 +149,45 @@ func (m *Member) hear(h *hearings, p layout.Phase) {
 	c, id := *h.claim.Of(p), m.id
 	mine := c.Open() && c.Caller == id && m.stage == stageFiring && m.cfg.Session.Context.Err() == nil
 	fresh := mine && !x.heard.Same(c)
+	// The claim was made again as it was before the answer, which somebody has deleted with it.
+	again := mine && !fresh && later(stampOf(h.claimed), x.answered)
 	if fresh {
 		x.heard, x.busy = c, true
 	}
+	x.busy = x.busy || again
+	node, failed := h.claimed, x.failed
 	r := Round{Phase: p, Instance: id, Due: c.Due, Attempt: c.Attempt}
 	if !c.Since.IsZero() && m.rule.fires != nil {
 		r.Merged = misfire.Count(m.rule.fires, c.Since, c.Due.Add(-1)).Count
 	}
 	m.mu.Unlock()
-	if !fresh {
+	switch {
+	case again:
+	case !fresh:
 		return
+	default:
+		failpoint.Hit(failpoint.BeforeHear)
+		begun := time.Now()
+		unanswered, err := m.cfg.Host.Hear(m.ctx, r)
+		dispatch.Emit(m.cfg.Events, event.RoundHeard{
+			Job: m.name(), Phase: phaseOf(p), Due: c.Due, Merged: r.Merged, Attempt: c.Attempt, Took: time.Since(begun), Err: err,
+		})
+		failpoint.Hit(failpoint.AfterHear)
+		failed = err != nil && (!unanswered || c.Fail)
+		m.mu.Lock()
+		node = h.claimed
+		m.mu.Unlock()
 	}
-	failpoint.Hit(failpoint.BeforeHear)
-	begun := time.Now()
-	unanswered, err := m.cfg.Host.Hear(m.ctx, r)
-	dispatch.Emit(m.cfg.Events, event.RoundHeard{
-		Job: m.name(), Phase: phaseOf(p), Due: c.Due, Merged: r.Merged, Attempt: c.Attempt, Took: time.Since(begun), Err: err,
-	})
-	failpoint.Hit(failpoint.AfterHear)
-	m.heard(m.cfg.Session.Context, h, p, c, err != nil && (!unanswered || c.Fail))
+	answered := m.heard(m.cfg.Session.Context, node, p, c, failed)
 	m.mu.Lock()
-	x.busy = false
+	x.busy, x.failed, x.answered = false, failed, answered
 	m.mu.Unlock()
 	m.Changed()
+}
+
+// later reports whether one state of a node came after another; any did after none.
+func later(a, b stamp) bool {
+	return a.created > b.created || a.created == b.created && a.version > b.version
 }
 
 func phaseOf(p layout.Phase) event.RoundPhase {
@@ -173,16 +197,17 @@ func phaseOf(p layout.Phase) event.RoundPhase {
 	return event.RoundCompleted
 }
 
-// heard says that the listener has returned for c, unless it is another's by now.
-func (m *Member) heard(ctx context.Context, h *hearings, p layout.Phase, c layout.Cursor, failed bool) {
-	m.mu.Lock()
-	node := h.claimed
-	m.mu.Unlock()
+// heard says that the listener has returned for c, unless it is another's by now. It begins with the claim's node as
+// it was seen, and returns the state of it that says so, none where it could not say it.
+func (m *Member) heard(ctx context.Context, node registry.Node, p layout.Phase, c layout.Cursor, failed bool) (answered stamp) {
 	for ctx.Err() == nil {
 		now, err := layout.UnmarshalClaim(node.Value)
 		at := now.Of(p)
-		if err != nil || !at.Same(c) || at.Done {
-			return
+		switch {
+		case !node.Exists(), err != nil:
+			return stampOf(node) // until it is made again
+		case !at.Same(c), at.Done:
+			return stampOf(node)
 		}
 		at.Done, at.Failed = true, failed
 		op := registry.Set(m.cfg.Job.Claim(), layout.MarshalClaim(now), node.Version)
@@ -196,19 +221,22 @@ func (m *Member) heard(ctx context.Context, h *hearings, p layout.Phase, c layou
 		}.Run(ctx, m.hindered)
 		failed, refused := errors.AsType[*registry.CommitError](err)
 		switch {
-		case err == nil, errors.Is(err, registry.ErrSessionLost), errors.Is(err, registry.ErrInvalid):
-			return
+		case err == nil:
+			return stamp{created: node.Created, version: node.Version + 1}
+		case errors.Is(err, registry.ErrSessionLost), errors.Is(err, registry.ErrInvalid):
+			return stampOf(node)
 		case refused && failed.Index == 0 && !errors.Is(err, registry.ErrDenied):
-			return // the registration is over, and the leader sees it
+			return stampOf(node) // the registration is over, and the leader sees it
 		case errors.Is(err, registry.ErrDenied) || !refused:
 			if !settle.Pause(ctx, time.Second) {
-				return
+				return stampOf(node)
 			}
 		}
 		nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Claim())
 		if err != nil {
-			return
+			return stampOf(node)
 		}
 		node = nodes[0]
 	}
+	return stampOf(node)
 }

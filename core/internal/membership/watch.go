@@ -77,10 +77,21 @@ type server struct {
 func (m *Member) onServer(n registry.Node) func() {
 	ip := path.Base(n.Path)
 	status := string(n.Value)
+	was, known := m.servers.Get(ip)
 	if n.Exists() {
 		m.servers.Set(ip, server{status, layout.RegisteredDisabled(n)})
 	} else {
 		m.servers.Delete(ip)
+	}
+	if ip == m.cfg.IP && (known || n.Exists()) {
+		m.unlisted = nil
+		if !n.Exists() {
+			m.unlisted = &was
+			return func() {
+				m.task.Poke()
+				m.switched()
+			}
+		}
 	}
 	if _, err := layout.ServerEnabled(status); err != nil {
 		m.warn("server "+ip+" is taken as disabled", err)
@@ -246,6 +257,9 @@ func (m *Member) onInForce(n registry.Node) func() {
 		return then
 	}
 	if n.Path == m.cfg.Job.Base() {
+		if b, err := layout.UnmarshalBase(n.Value); n.Exists() && err == nil {
+			m.cfg.Memory.SawBase(n, b)
+		}
 		return func() { m.lookAt(n) }
 	}
 	if n.Path != m.cfg.Job.Schedule() || !n.Exists() {
@@ -259,6 +273,7 @@ func (m *Member) onInForce(n registry.Node) func() {
 			if !s.Floor.Equal(m.floor) {
 				t.floor = earlier(s.Floor, m.cfg.Now()) // another clock may be far ahead
 			}
+			m.cfg.Memory.SawSchedule(n)
 			delayed := m.itemSettings().Delayed
 			m.floor, m.rule = s.Floor, t
 			if delayed != t.delayed { // which a plan depends on

@@ -25,8 +25,8 @@ func TestWhoTellsTheLeaderIsAlone(t *testing.T) {
 	defer pool.Close()
 	host := &hears{}
 	m := &Member{
-		cfg: Config{Process: &Process{}, Host: host}, set: &settings.Settings{},
-		leader: leading.New(leading.Config{Pool: pool}),
+		cfg: Config{Process: &Process{}, Host: host, Memory: &Memory{}}, set: &settings.Settings{},
+		leader: leading.New(leading.Config{Pool: pool, Memory: &Memory{}}),
 	}
 	told := 0
 	m.tellLeader(func(l *leading.Leader) {

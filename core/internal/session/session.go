@@ -56,6 +56,16 @@ type Session struct {
 	warned   time.Time
 }
 
+// Names are those of a node's children; none where it does not stand: whoever has deleted a directory has deleted what
+// was in it.
+func (s *Session) Names(ctx context.Context, path string) ([]string, error) {
+	names, err := s.Children(ctx, path)
+	if errors.Is(err, registry.ErrNotFound) {
+		return nil, nil
+	}
+	return names, err
+}
+
 type handler func(registry.Event)
 
 // A node is one that is watched.

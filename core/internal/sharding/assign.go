@@ -137,11 +137,9 @@ func (p *Plan) start(wanted map[int]string) {
 		if base.Assigned {
 			p.Lost = append(p.Lost, n)
 		}
-		rec := ledger.Item{Through: latest}
-		if base.Assigned {
-			rec.Asked = p.view.Asked // what was begun of open runs is not known either
-		}
-		p.records[n] = rec
+		// What was begun of open runs is not known either. None is of an epoch that is not assigned: one that seems to
+		// be was asked for before all records of the job were destroyed.
+		p.records[n] = ledger.Item{Through: latest, Asked: p.view.Asked}
 	}
 }
 

@@ -182,21 +182,25 @@ func (p *Plan) hold() {
 		p.await(m.Ledger)
 	}
 	if all || failpoint.Mutant(failpoint.BaseEarly) {
-		b := p.view.Base
-		p.Base = &layout.Base{Epoch: b.Epoch + 1, From: b.To, To: p.view.Total, Through: p.view.end()}
-		p.lose()
+		b, through := p.view.Base, p.view.end()
+		if p.lose(); len(p.Lost) > 0 {
+			through = later(through, p.view.Now) // what of them ran until now is not known: none of it is owed again
+		}
+		p.Base = &layout.Base{Epoch: b.Epoch + 1, From: b.To, To: p.view.Total, Through: through}
 	}
 }
 
-// lose notes what stood in no ledger when its epoch ended.
+// lose notes what stood in no ledger when its epoch ended. Where nobody is eligible, nobody can be asked to whom
+// an item would belong: each counts as lost.
 func (p *Plan) lose() {
 	owners := p.findOwners()
 	if len(owners) == p.view.Base.To {
 		return
 	}
-	wanted := p.wanted(p.view.eligible(), owners)
+	ids := p.view.eligible()
+	wanted := p.wanted(ids, owners)
 	for n := range p.view.Base.To {
-		if _, known := p.records[n]; !known && wanted[n] != "" {
+		if _, known := p.records[n]; !known && (len(ids) == 0 || wanted[n] != "") {
 			p.Lost = append(p.Lost, n)
 		}
 	}

@@ -304,6 +304,20 @@ func TestFailoverPlans(t *testing.T) {
 	})
 }
 
+// A run that was asked for, and is open, does not begin again where nobody knows whether it began: an item whose record
+// is new counts all up to now as begun.
+func TestNewRecordsCountRunsAsBegun(t *testing.T) {
+	for _, assigned := range []bool{false, true} {
+		p := Derive(View{
+			Base: base(1, 0, 1, 1, assigned), Total: 1, Monitor: true, Now: at(10), Up: at(2), Assign: to("a"), Asked: 7,
+			Members: []Member{on("a", led(1, 1, nil))},
+		})
+		rec, held := p.Record(1, 0)
+		require.True(t, held)
+		require.EqualValues(t, 7, rec.Asked)
+	}
+}
+
 // How epochs begin.
 func TestBases(t *testing.T) {
 	for _, tt := range []planCase{
@@ -354,9 +368,21 @@ func TestBases(t *testing.T) {
 		{"all held: the epoch ends at the latest record of the dead", base(1, 0, 2, 1, true), 3, nil, []Member{
 			on("a", held(led(1, 2, items{0: idle}))), dead("b", led(1, 2, items{1: {Through: at(8)}})),
 		}, want{Base: base(2, 2, 3, 8, false), Held: []string{"a"}}},
-		{"all held, and the records of an item got lost", base(1, 0, 3, 1, true), 4, to("a", "b", "", ""), []Member{
+		{"all held, and the records of an item got lost: the epoch ends now", base(1, 0, 3, 1, true), 4, to("a", "b", "", ""), []Member{
 			on("a", held(led(1, 3, items{0: idle}))), on("b", led(1, 3, items{})),
-		}, want{Base: base(2, 3, 4, 5, false), Held: []string{"a"}, Lost: []int{1}}},
+		}, want{Base: base(2, 3, 4, 10, false), Held: []string{"a"}, Lost: []int{1}}},
+		{"all records got lost: the epoch ends now", base(1, 0, 2, 1, true), 3, to("a", "a", ""), []Member{on("a", led(1, 2, nil))}, want{
+			Base: base(2, 2, 3, 10, false), Lost: []int{0, 1},
+		}},
+		{"all records got lost, and nobody is eligible", base(1, 0, 2, 1, true), 3, nil, []Member{off("a", led(1, 2, nil))}, want{
+			Base: base(2, 2, 3, 10, false), Lost: []int{0, 1},
+		}},
+		{"a record got lost where another's is later than now", base(1, 0, 2, 1, true), 3, to("a", "a", ""), []Member{
+			on("a", held(led(1, 2, items{0: {Through: at(12)}}))),
+		}, want{Base: base(2, 2, 3, 12, false), Held: []string{"a"}, Lost: []int{1}}},
+		{"an item that is given to nobody is not lost", base(1, 0, 3, 1, true), 4, to("a", "a", "", ""), []Member{
+			on("a", held(led(1, 3, items{0: idle, 1: idle}))),
+		}, want{Base: base(2, 3, 4, 5, false), Held: []string{"a"}}},
 		{"all are dead", base(1, 0, 2, 1, true), 3, nil, []Member{dead("b", led(1, 2, items{0: idle, 1: idle}))}, want{Base: base(2, 2, 3, 5, false)}},
 		{"no epoch ends before it began", base(1, 0, 1, 9, true), 3, nil, []Member{on("a", held(led(1, 1, items{0: idle})))}, want{
 			Base: base(2, 1, 3, 9, false), Held: []string{"a"},
@@ -373,6 +399,25 @@ func TestBases(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, nil) })
 	}
+	known := base(4, 5, 2, 1, true) // the base as it was seen last
+	for _, tt := range []planCase{
+		{"made again as it was", nil, 3, nil, []Member{on("a", led(4, 2, items{0: idle})), on("b", led(4, 2, items{1: {Through: at(4), Run: at(6)}}))}, want{Base: known}},
+		{"made again as it was: all ledgers are missing too", nil, 3, nil, []Member{on("a", nil)}, want{Base: known, Nudge: []string{"a"}}},
+		{"made again as it was: the epoch before is still owed", nil, 3, nil, []Member{on("a", until(led(3, 5, items{0: idle}), 1))}, want{Base: known}},
+		{"one of an epoch before is written over", base(2, 1, 5, 1, true), 3, nil, []Member{on("a", led(4, 2, items{0: idle}))}, want{Base: known}},
+		{"the ledgers know of a later epoch", nil, 3, nil, []Member{on("a", led(5, 3, items{0: idle}))}, want{Base: base(5, 0, 3, 5, true)}},
+		{"the ledgers know of another total", nil, 3, nil, []Member{on("a", led(4, 3, items{0: idle}))}, want{Base: base(4, 0, 3, 5, true)}},
+		{"one that is in force stays", base(4, 5, 2, 3, true), 2, to("a", "a"), []Member{on("a", led(4, 2, items{0: idle, 1: idle}))}, want{}},
+		{"one of a later epoch stays", base(5, 2, 3, 3, true), 3, to("a", "a", "a"), []Member{on("a", led(5, 3, items{0: idle, 1: idle, 2: idle}))}, want{}},
+	} {
+		t.Run("known: "+tt.name, func(t *testing.T) {
+			tt.run(t, func(v *View) { v.Known = func() *layout.Base { b := *known; return &b } })
+		})
+	}
+	t.Run("none is known", func(t *testing.T) {
+		planCase{base: nil, total: 3, members: []Member{on("a", led(0, 0, nil))}, want: want{Base: base(1, 0, 3, 2, false)}}.run(
+			t, func(v *View) { v.Known = func() *layout.Base { return nil } })
+	})
 	t.Run("a fixed delay waits for what runs", func(t *testing.T) {
 		running := on("a", held(led(1, 1, items{0: busy})))
 		planCase{base: base(1, 0, 1, 1, true), total: 3, members: []Member{running}, want: want{

@@ -38,6 +38,9 @@ type Member struct {
 type View struct {
 	// Base is the epoch in force, nil before the first.
 	Base *layout.Base
+	// Known returns the base as it was seen last, nil where none was. It is asked where Base cannot be the one in
+	// force. A nil func is one that knows none.
+	Known func() *layout.Base
 	// Total is the sharding total count that is wanted.
 	Total int
 	// Monitor and Delayed are as in the configuration: begins are recorded; the schedule
@@ -78,9 +81,9 @@ func (v *View) eligible() []string {
 	return ids
 }
 
-// repair returns the base that the ledgers show where there is none, or one of an
-// earlier epoch than theirs: somebody deleted or overwrote it. Where the epoch starts
-// stands in a ledger of the one before, if there still is any.
+// repair returns the base where there is none, or one of an earlier epoch than the ledgers':
+// somebody deleted or overwrote it. It is the one that was seen last, unless the ledgers show
+// a later one. Where such an epoch starts stands in a ledger of the one before, if there still is any.
 func (v *View) repair() *layout.Base {
 	last, used, total := 0, 0, 0
 	var latest, from time.Time
@@ -102,13 +105,23 @@ func (v *View) repair() *layout.Base {
 	if from.IsZero() {
 		from = latest
 	}
-	switch {
-	case v.Base != nil && used <= v.Base.Epoch:
+	if v.Base != nil && used <= v.Base.Epoch {
 		return nil
-	case total > 0:
+	}
+	if b := v.known(); b != nil && (used < b.Epoch || used == b.Epoch && total == b.To) {
+		return b
+	}
+	if total > 0 {
 		return &layout.Base{Epoch: max(used, 1), To: total, Through: from, Assigned: true}
 	}
 	return &layout.Base{Epoch: last + 1, To: v.Total, Through: v.Up}
+}
+
+func (v *View) known() *layout.Base {
+	if v.Known == nil {
+		return nil
+	}
+	return v.Known()
 }
 
 // end returns the instant at which the epoch in force ends: the latest that any ledger

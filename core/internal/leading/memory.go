@@ -1,0 +1,121 @@
+package leading
+
+import (
+	"sync"
+
+	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/registry"
+)
+
+// A Memory is what a process has seen of the base, the schedule and the claim in force of a job, over its
+// registrations and sessions. Where somebody deletes such a node, or writes nonsense to it, the leader
+// makes it again as it was: nothing else says where the epoch began, which schedule was in force before,
+// and which rounds somebody was called for. Nor is a run that was asked for given the number of another:
+// records say of a number that it was begun. The zero Memory has seen nothing. It is safe for concurrent use.
+type Memory struct {
+	mu                    sync.Mutex
+	epoch                 int // of base
+	base, schedule, claim seenValue
+	run                   int64
+}
+
+// A seenValue is a value that could be read, and the state of the node that had it.
+type seenValue struct {
+	value    []byte
+	modified registry.Revision
+}
+
+func (v *seenValue) saw(n registry.Node) {
+	if n.Modified > v.modified {
+		*v = seenValue{n.Value, n.Modified}
+	}
+}
+
+// SawBase keeps a base that could be read, b of n, unless a later epoch is known.
+func (m *Memory) SawBase(n registry.Node, b layout.Base) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b.Epoch >= m.epoch {
+		m.base.saw(n)
+		m.epoch = b.Epoch
+	}
+}
+
+// SawSchedule keeps a schedule that could be read.
+func (m *Memory) SawSchedule(n registry.Node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.schedule.saw(n)
+}
+
+// SawClaim keeps a claim that could be read.
+func (m *Memory) SawClaim(n registry.Node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.claim.saw(n)
+}
+
+// SawRun keeps the number of a run that was asked for, unless a higher one is known.
+func (m *Memory) SawRun(number int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.run = max(m.run, number)
+}
+
+// wroteBase keeps a base that the leader has written in place of the one it had seen.
+func (m *Memory) wroteBase(b layout.Base) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.base.value, m.epoch = layout.MarshalBase(b), b.Epoch
+}
+
+// wroteSchedule keeps the value of a schedule that the leader has written in place of the one it had seen.
+func (m *Memory) wroteSchedule(value []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.schedule.value = value
+}
+
+// wroteClaim keeps the value of a claim that the leader has written in place of the one it had seen.
+func (m *Memory) wroteClaim(value []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.claim.value = value
+}
+
+// lastBase is the base as it was seen last, nil: never.
+func (m *Memory) lastBase() *layout.Base {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, err := layout.UnmarshalBase(m.base.value)
+	if err != nil {
+		return nil
+	}
+	return &b
+}
+
+// lastSchedule is the schedule as it was seen last; false: never.
+func (m *Memory) lastSchedule() (layout.Schedule, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, err := layout.UnmarshalSchedule(m.schedule.value)
+	return s, err == nil
+}
+
+// lastClaim is the claim as it was seen last; the zero one: never.
+func (m *Memory) lastClaim() layout.Claim {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, err := layout.UnmarshalClaim(m.claim.value)
+	if err != nil {
+		return layout.Claim{}
+	}
+	return c
+}
+
+// lastRun is the highest number of a run that was seen, 0: none.
+func (m *Memory) lastRun() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.run
+}

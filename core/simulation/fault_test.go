@@ -283,9 +283,10 @@ func instance(j *job, id string) string { return j.layout.Instance(id) }
 func term(j *job, _ string) string      { return j.layout.Term() }
 func leader(j *job, _ string) string    { return j.layout.Leader() }
 
+var nonsense = []string{"", "{", "null", "\x00\xff\xfe", "cron: [", "x: y\nz", "{\"total\":-1}", "[]", "🜚", strings.Repeat("A", 5000)}
+
 // garbage writes nonsense to a place, and clears it away at the end.
 func garbage(place func(w *world, j *job, r *rand.Rand) (at string, mend func())) func(*world, *fault, *rand.Rand) *blow {
-	nonsense := []string{"", "{", "null", "\x00\xff\xfe", "cron: [", "x: y\nz", "{\"total\":-1}", "[]", "🜚", strings.Repeat("A", 5000)}
 	return func(w *world, f *fault, r *rand.Rand) *blow {
 		j := one(r, w.jobs)
 		if w.read(j.layout.Config()) == "" {
@@ -583,6 +584,12 @@ var kinds = []kind{
 	{"counter of runs deleted", 0, true, inForce(counted)},
 	{"own nodes deleted", 0, true, inForce(ownNodes)},
 	{"directory deleted", 0, true, directoryDeleted},
+	{"any node deleted", 0, true, anyNode(func(w *world, j *job, at string, _ *rand.Rand) bool {
+		return w.wipe(j, append(w.below(at), at)...)
+	})},
+	{"garbage in any node", 0, true, anyNode(func(w *world, j *job, at string, r *rand.Rand) bool {
+		return w.write(at, one(r, nonsense)) && w.spoilt(j, at)
+	})},
 	{"garbage in the claim", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Claim(), nil })},
 	{"garbage in the counter of runs", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Runs(), nil })},
 	{"garbage in the base", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Base(), nil })},
@@ -594,6 +601,7 @@ var inForceKinds = []string{
 	"base deleted", "schedule deleted", "base and schedule deleted", "all ledgers deleted", "base and all ledgers deleted",
 	"all that is in force deleted", "garbage in the base", "garbage in the schedule", "claim deleted", "counter of runs deleted",
 	"own nodes deleted", "garbage in the claim", "garbage in the counter of runs", "directory deleted", "directory deleted",
+	"any node deleted", "any node deleted", "garbage in any node", "garbage in any node",
 }
 
 // inForce deletes nodes of a job, all at once.
@@ -621,14 +629,10 @@ func (w *world) wipe(j *job, paths ...string) bool {
 	if !w.remove(paths...) {
 		return false
 	}
-	if slices.ContainsFunc(paths, func(at string) bool { return path.Dir(at) == j.layout.Ledgers() }) {
+	if slices.ContainsFunc(paths, func(at string) bool { return w.ofLedger(j, at) }) {
 		w.erase(j)
 	}
-	if slices.ContainsFunc(paths, func(at string) bool {
-		_, run := layout.RunNumber(path.Base(at))
-		_, request := layout.RequestID(path.Base(at))
-		return run || request || at == j.layout.Runs()
-	}) {
+	if slices.ContainsFunc(paths, j.askedFor) {
 		w.unasked = append(w.unasked, erasure{job: j.name, at: time.Now()})
 	}
 	for _, at := range paths {
@@ -642,6 +646,52 @@ func (w *world) wipe(j *job, paths ...string) bool {
 		}
 	}
 	return true
+}
+
+// spoilt notes what is lost where nonsense was written to a node of a job.
+func (w *world) spoilt(j *job, at string) bool {
+	if w.ofLedger(j, at) {
+		w.erase(j)
+	}
+	if j.askedFor(at) {
+		w.unasked = append(w.unasked, erasure{job: j.name, at: time.Now()})
+	}
+	if at == life(j, path.Base(at)) {
+		w.struck = append(w.struck, path.Base(at))
+	}
+	return true
+}
+
+// ofLedger reports whether a node is a ledger, or a page of one.
+func (w *world) ofLedger(j *job, at string) bool {
+	return path.Dir(at) == j.layout.Ledgers() || path.Dir(path.Dir(at)) == j.layout.Ledgers()
+}
+
+// askedFor reports whether a node is a request, a run that was asked for, or says what became of one.
+func (j *job) askedFor(at string) bool {
+	_, run := layout.RunNumber(path.Base(at))
+	_, request := layout.RequestID(path.Base(at))
+	return run || request || at == j.layout.Runs() || strings.HasPrefix(at, j.layout.Runs()+"/")
+}
+
+// anyNode strikes one of all nodes of a job, but for its configuration, its own root, and the instances, of which one
+// that is gone is shut down.
+func anyNode(strike func(w *world, j *job, at string, r *rand.Rand) bool) func(*world, *fault, *rand.Rand) *blow {
+	return func(w *world, _ *fault, r *rand.Rand) *blow {
+		j := one(r, w.jobs)
+		all := slices.Concat(w.below(j.layout.OwnRoot()), w.below(j.layout.Root()))
+		all = slices.DeleteFunc(all, func(at string) bool {
+			return at == j.layout.Config() || strings.HasPrefix(at+"/", j.layout.Instances()+"/")
+		})
+		if len(all) == 0 {
+			return nil
+		}
+		at := one(r, all)
+		if !strike(w, j, at, r) {
+			return nil
+		}
+		return &blow{of: at, hit: hits(1)}
+	}
 }
 
 // directoryDeleted deletes one of the directories of a job with all that is in it. That of the instances would shut

@@ -11,6 +11,7 @@ import (
 	"github.com/elasticron/elasticron/internal/history"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/internal/testbed"
+	"github.com/elasticron/elasticron/registry"
 )
 
 // A drawn fault is one that the seed decided on.
@@ -58,6 +59,7 @@ func kinds() []faultKind {
 		{name: "change cron", do: (*part).changeCron},
 		{name: "disable server", disturbs: true, do: (*part).disableServer},
 		{name: "disable item", disturbs: true, do: (*part).disableItem},
+		{name: "delete what is in force", disturbs: true, do: (*part).deleteInForce},
 		{name: history.SetClock, disturbs: true, do: (*part).setClock},
 		{name: "change in calm", calmly: true, do: (*part).changeCalmly},
 		{name: "kill in calm", calmly: true, do: (*part).killCalmly},
@@ -384,6 +386,26 @@ func (p *part) disable(d drawn, target, node string, off, on []byte) int {
 		p.fleet.trouble("%s was not enabled: %v", strings.TrimPrefix(target, "/"), err)
 	}
 	return hits
+}
+
+// deleteInForce deletes nodes by which all members of a job go, as somebody does by mistake: the leader, or whose they
+// are, makes them again.
+func (p *part) deleteInForce(d drawn) (string, int) {
+	spec := jobs[d.pick%len(jobs)]
+	j := jobLayout(spec.name)
+	targets := [][]string{{j.Base()}, {j.Schedule()}, {j.Base(), j.Schedule(), j.Claim()}, {j.Servers()}}
+	paths := targets[d.pick/len(jobs)%len(targets)]
+	target := strings.Join(paths, " ")
+	p.begin(kindOf(d.kind), target)
+	hits := 0
+	for _, path := range paths {
+		err := p.client.do(p.ctx, func(ctx context.Context, ses registry.Session) error {
+			return registry.DeleteTree(ctx, ses, path)
+		})
+		hits += p.note("delete "+path, err)
+	}
+	p.rest(d.length)
+	return target, hits
 }
 
 func (p *part) setClock(d drawn) (string, int) {

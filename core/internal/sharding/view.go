@@ -126,9 +126,11 @@ func (v *View) known() *layout.Base {
 
 // end returns the instant at which the epoch in force ends: the latest that any ledger
 // has recorded. Records of a clock that was far ahead are left out while others are
-// not: a fire of the next years would excuse all until then.
+// not, and so is where the epoch began: a fire of the next years would excuse all until then,
+// and those whose records were set back would owe them.
 func (v *View) end() time.Time {
 	var all, sane time.Time
+	began, believable := v.Base.Through, v.Now.Add(ledger.Believable)
 	for _, m := range v.Members {
 		if m.Ledger == nil || m.Ledger.Epoch != v.Base.Epoch {
 			continue
@@ -136,19 +138,22 @@ func (v *View) end() time.Time {
 		for _, rec := range m.Ledger.All() {
 			for _, t := range []time.Time{rec.Through, rec.Run} {
 				all = later(all, t)
-				if t.Before(v.Now.Add(ledger.Believable)) {
+				if t.Before(believable) {
 					sane = later(sane, t)
 				}
 			}
 		}
 	}
-	if sane.IsZero() {
+	switch {
+	case sane.IsZero():
 		sane = all
+	case !began.Before(believable):
+		began = time.Time{}
 	}
 	if !v.Monitor && !v.Delayed {
 		sane = later(sane, v.Now.Add(unrecorded))
 	}
-	return later(sane, v.Base.Through)
+	return later(sane, began)
 }
 
 // unrecorded is how far ahead an epoch without records ends: by then everybody has

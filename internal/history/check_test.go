@@ -849,4 +849,17 @@ func TestAnEpochOfATotalThatIsNotConfigured(t *testing.T) {
 	require.True(t, blamed(epoch(2)))
 	rules.Changed = 5 * time.Second
 	require.False(t, blamed(epoch(2)), "it was, just before")
+	rules.Changed = 4 * time.Second
+	for after, blame := range map[int]bool{500: false, 3000: true} {
+		again := at(9000+after, Record{Kind: Configured, Who: "driver", Job: "a", Config: &Config{Cron: everySecond, Total: 2}})
+		require.Equal(t, blame, blamed(append(epoch(2), again)), "who configures tells it once that is acknowledged, %d ms later", after)
+	}
+}
+
+// A base that somebody has deleted is made again: the epoch began where it was seen to begin first.
+func TestABaseThatIsMadeAgain(t *testing.T) {
+	again := at(4700, Record{Kind: SawBase, Who: "observer", Job: "a", Base: &Base{Epoch: 1, To: 2, Through: wall(4600)}})
+	require.Empty(t, Check(append(sound(), again), strict).Violations)
+	unseen := without(sound(), func(r Record) bool { return r.Kind == SawBase })
+	require.NotEmpty(t, Check(append(unseen, again), strict).Violations, "what was due before is no epoch's")
 }

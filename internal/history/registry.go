@@ -352,7 +352,9 @@ func (c *checker) judgeEpochs(j *job) {
 			continue
 		}
 		c.report.Tally.Judged[Changed]++
-		if j.configured(from) != b.Base.To && !slices.ContainsFunc(j.config, func(r *Record) bool { return r.At > from && r.At <= b.At && r.Config.Total == b.Base.To }) {
+		// Who configures tells it once that is acknowledged: others may have seen it before.
+		known := func(r *Record) bool { return r.At > from && r.At <= b.At+beforehand && r.Config.Total == b.Base.To }
+		if j.configured(from) != b.Base.To && !slices.ContainsFunc(j.config, known) {
 			c.blame(Changed, Key{Job: j.name, Epoch: latest}, b.At, "an epoch of %d items begins, which nobody has configured since %v; %d are configured",
 				b.Base.To, show(from), j.configured(b.At))
 		}

@@ -253,7 +253,7 @@ func (m *Member) advance(ctx context.Context) error {
 		case at == stageRegistered:
 			err = m.open(ctx)
 		case at == stageFiring && unlisted != nil:
-			err = m.relist(ctx, *unlisted)
+			err = m.relist(ctx, unlisted)
 		default:
 			return nil
 		}

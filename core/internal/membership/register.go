@@ -216,7 +216,7 @@ func (m *Member) serverOps() []registry.Op {
 }
 
 // relist makes the node of this server again, as it was: a server that has none is taken as disabled.
-func (m *Member) relist(ctx context.Context, was server) error {
+func (m *Member) relist(ctx context.Context, was *server) error {
 	path, id := m.cfg.Job.Server(m.cfg.IP), m.registration()
 	_, err := settle.Commit{
 		Store: m.cfg.Session, Marker: 2,
@@ -242,8 +242,10 @@ func (m *Member) relist(ctx context.Context, was server) error {
 		return err
 	}
 	m.mu.Lock()
-	m.unlisted = nil
-	m.mu.Unlock()
+	defer m.mu.Unlock()
+	if m.unlisted == was { // else it has been deleted again
+		m.unlisted = nil
+	}
 	return nil
 }
 

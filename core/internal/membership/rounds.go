@@ -198,15 +198,12 @@ func phaseOf(p layout.Phase) event.RoundPhase {
 }
 
 // heard says that the listener has returned for c, unless it is another's by now. It begins with the claim's node as
-// it was seen, and returns the state of it that says so, none where it could not say it.
+// it was seen, and returns the state of it in which that is said, or with which nothing was left to say.
 func (m *Member) heard(ctx context.Context, node registry.Node, p layout.Phase, c layout.Cursor, failed bool) (answered stamp) {
 	for ctx.Err() == nil {
 		now, err := layout.UnmarshalClaim(node.Value)
 		at := now.Of(p)
-		switch {
-		case !node.Exists(), err != nil:
-			return stampOf(node) // until it is made again
-		case !at.Same(c), at.Done:
+		if !node.Exists() || err != nil || !at.Same(c) || at.Done { // one that is destroyed is made again
 			return stampOf(node)
 		}
 		at.Done, at.Failed = true, failed

@@ -67,6 +67,7 @@ func (j *job) join(ses *session.Session) {
 	if j.ended() {
 		return
 	}
+	j.memory.Anew()
 	j.member = membership.New(membership.Config{
 		Process: s.process, Host: j, Session: ses.Part(), Job: j.path,
 		Local: &j.stored, Overwrite: j.overwrite, Class: j.class, Beside: s.opts.beside || j.id != "", Places: j.places, Memory: &j.memory,

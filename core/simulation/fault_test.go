@@ -588,7 +588,8 @@ var kinds = []kind{
 		return w.wipe(j, append(w.below(at), at)...)
 	})},
 	{"garbage in any node", 0, true, anyNode(func(w *world, j *job, at string, r *rand.Rand) bool {
-		return w.write(at, one(r, nonsense)) && w.spoilt(j, at)
+		// A server whose node is nonsense is disabled, until somebody writes otherwise.
+		return path.Dir(at) != j.layout.Servers() && w.write(at, one(r, nonsense)) && w.spoilt(j, at)
 	})},
 	{"garbage in the claim", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Claim(), nil })},
 	{"garbage in the counter of runs", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Runs(), nil })},
@@ -629,6 +630,9 @@ func (w *world) wipe(j *job, paths ...string) bool {
 	if !w.remove(paths...) {
 		return false
 	}
+	for _, at := range paths {
+		w.destroyed[at] = true
+	}
 	if slices.ContainsFunc(paths, func(at string) bool { return w.ofLedger(j, at) }) {
 		w.erase(j)
 	}
@@ -650,6 +654,7 @@ func (w *world) wipe(j *job, paths ...string) bool {
 
 // spoilt notes what is lost where nonsense was written to a node of a job.
 func (w *world) spoilt(j *job, at string) bool {
+	w.destroyed[at] = true
 	if w.ofLedger(j, at) {
 		w.erase(j)
 	}

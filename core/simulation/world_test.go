@@ -95,8 +95,9 @@ type world struct {
 	paged      int         // operations on pages of ledgers
 	violations []violation // that need no checker
 	accepted   map[asking]time.Duration
-	ledgersSet []setting // by commit: what engines have tried to set of ledgers
-	struck     []string  // lives that the driver ended
+	destroyed  map[string]bool // nodes that the driver has deleted, or written nonsense to
+	ledgersSet []setting       // by commit: what engines have tried to set of ledgers
+	struck     []string        // lives that the driver ended
 	erased     []erasure
 	unasked    []erasure // of requests, runs that were asked for, or what became of them
 	shut       []string  // stable ids whose job was shut down from outside: it leaves by itself
@@ -104,7 +105,7 @@ type world struct {
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{seed: seed, dice: newDice(seed), start: time.Now(), accepted: map[asking]time.Duration{}}
+	w := &world{seed: seed, dice: newDice(seed), start: time.Now(), accepted: map[asking]time.Duration{}, destroyed: map[string]bool{}}
 	w.log = newLog(w.start)
 	w.driver = newDriver(w.log.settle)
 	r := w.dice.of("world")

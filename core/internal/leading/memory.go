@@ -31,6 +31,17 @@ func (v *seenValue) saw(n registry.Node) {
 	}
 }
 
+// Anew says that a session has been opened. What is seen in it counts, whatever was seen before: the registry may have
+// been restored from a backup, or be another one, with revisions and epochs of its own. What is not seen in it is kept.
+func (m *Memory) Anew() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.epoch = 0
+	for _, v := range []*seenValue{&m.base, &m.schedule, &m.claim} {
+		v.modified = 0
+	}
+}
+
 // SawBase keeps a base that could be read, b of n, unless a later epoch is known.
 func (m *Memory) SawBase(n registry.Node, b layout.Base) {
 	m.mu.Lock()

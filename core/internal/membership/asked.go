@@ -18,7 +18,7 @@ import (
 func (m *Member) onAsked(n registry.Node) (then func(), is bool) {
 	name := path.Base(n.Path)
 	_, isRequest := layout.RequestID(name)
-	_, isRun := layout.RunNumber(name)
+	number, isRun := layout.RunNumber(name)
 	isKill := layout.IsKill(name)
 	if !isRequest && !isRun && !isKill {
 		return nil, false
@@ -33,6 +33,9 @@ func (m *Member) onAsked(n registry.Node) (then func(), is bool) {
 		return m.answer, true
 	case isKill:
 		return m.onKill(name, n), true
+	}
+	if r, err := layout.UnmarshalRun(n.Value); n.Exists() && err == nil && r.Number == number {
+		m.cfg.Memory.SawRun(number)
 	}
 	return func() {
 		m.runs.Poke()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/memory"
 )
@@ -205,4 +206,46 @@ func requestsOfFires(t *testing.T, s service, failover bool, each int) {
 	require.GreaterOrEqual(t, commits, each*fires)
 	require.LessOrEqual(t, commits, each*fires+2)
 	require.Zero(t, others)
+}
+
+// Where the count of runs that were asked for is deleted, or written over, the numbers go on: one that was given again
+// would be taken for the run that began under it. It counts for whoever leads then, too.
+func TestNumbersOfRunsGoOnWithoutTheirCount(t *testing.T) {
+	for name, spoil := range map[string]registry.Op{
+		"deleted":  {Kind: registry.OpDelete, Version: registry.AnyVersion},
+		"nonsense": {Kind: registry.OpSet, Value: []byte("x"), Version: registry.AnyVersion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				w := newWitness()
+				cfg := core.JobConfig{Name: "hello", Cron: "@requests", Shards: 4, Concurrency: 4}
+				a := b.start("a", w, cfg)
+				other := b.start("other", w, cfg)
+				b.until("both have items", func() bool { return allOwned(4, a, other) && len(other.job().Items) == 2 })
+				job, err := layout.New("shop", "hello")
+				require.NoError(b, err)
+				ask := func(id string) {
+					before := w.count()
+					b.create(a, job.Request(id), string(layout.MarshalRequest(layout.Request{Expires: time.Now().Add(time.Hour)})))
+					b.until("each item runs", func() bool { return w.count() == before+4 })
+				}
+				for _, id := range []string{"1", "2", "3"} {
+					ask(id)
+				}
+				if spoil.Kind == registry.OpDelete {
+					require.NoError(b, registry.DeleteTree(b.Context(), b.open(a), job.Runs()))
+				} else {
+					spoil.Path = job.Runs()
+					_, err = b.open(a).Commit(b.Context(), spoil)
+					require.NoError(b, err)
+				}
+				ask("4")
+				a.stop(b)
+				b.until("the other leads", func() bool { return allOwned(4, other) })
+				ask("5")
+				pause(time.Minute)
+				require.Equal(b, 5*4, w.count())
+			})
+		})
+	}
 }

@@ -208,43 +208,50 @@ func requestsOfFires(t *testing.T, s service, failover bool, each int) {
 	require.Zero(t, others)
 }
 
-// Where the count of runs that were asked for is deleted, or written over, the numbers go on: one that was given again
-// would be taken for the run that began under it. It counts for whoever leads then, too.
+// Where the count of runs that were asked for is deleted, or written over, or with it all that the registry knows of
+// them, the numbers go on: one that was given again would be taken for the run that began under it.
 func TestNumbersOfRunsGoOnWithoutTheirCount(t *testing.T) {
-	for name, spoil := range map[string]registry.Op{
-		"deleted":  {Kind: registry.OpDelete, Version: registry.AnyVersion},
-		"nonsense": {Kind: registry.OpSet, Value: []byte("x"), Version: registry.AnyVersion},
+	deleted := func(what func(job layout.Job) string) func(b *bed, job layout.Job, ses registry.Session) {
+		return func(b *bed, job layout.Job, ses registry.Session) {
+			require.NoError(b, registry.DeleteTree(b.Context(), ses, what(job)))
+		}
+	}
+	for name, spoil := range map[string]func(b *bed, job layout.Job, ses registry.Session){
+		"deleted": deleted(layout.Job.Runs), "deleted with all of the job's own nodes": deleted(layout.Job.OwnRoot),
+		"nonsense": func(b *bed, job layout.Job, ses registry.Session) {
+			_, err := ses.Commit(b.Context(), registry.Set(job.Runs(), []byte("x"), registry.AnyVersion))
+			require.NoError(b, err)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bed) {
 				w := newWitness()
-				cfg := core.JobConfig{Name: "hello", Cron: "@requests", Shards: 4, Concurrency: 4}
-				a := b.start("a", w, cfg)
-				other := b.start("other", w, cfg)
+				ran := func() int { return len(w.from(core.SourceRequest)) }
+				a, other := b.start("a", w, everySecond), b.start("other", w, everySecond)
 				b.until("both have items", func() bool { return allOwned(4, a, other) && len(other.job().Items) == 2 })
 				job, err := layout.New("shop", "hello")
 				require.NoError(b, err)
 				ask := func(id string) {
-					before := w.count()
+					before := ran()
 					b.create(a, job.Request(id), string(layout.MarshalRequest(layout.Request{Expires: time.Now().Add(time.Hour)})))
-					b.until("each item runs", func() bool { return w.count() == before+4 })
+					b.until("each item runs", func() bool { return ran() == before+4 })
 				}
 				for _, id := range []string{"1", "2", "3"} {
 					ask(id)
 				}
-				if spoil.Kind == registry.OpDelete {
-					require.NoError(b, registry.DeleteTree(b.Context(), b.open(a), job.Runs()))
-				} else {
-					spoil.Path = job.Runs()
-					_, err = b.open(a).Commit(b.Context(), spoil)
-					require.NoError(b, err)
+				pause(5 * time.Second) // no record names them any more
+				for n := range int64(3) {
+					b.remove(a, job.Run(n+1)) // as ten minutes after their end
 				}
+				spoil(b, job, b.open(a))
+				pause(10 * time.Second)
+				b.until("the items have owners", func() bool { return allOwned(4, a, other) })
 				ask("4")
 				a.stop(b)
-				b.until("the other leads", func() bool { return allOwned(4, other) })
+				b.until("the other has all", func() bool { return allOwned(4, other) })
 				ask("5")
 				pause(time.Minute)
-				require.Equal(b, 5*4, w.count())
+				require.Equal(b, 5*4, ran())
 			})
 		})
 	}

@@ -296,6 +296,7 @@ func garbage(place func(w *world, j *job, r *rand.Rand) (at string, mend func())
 		if at == "" || !w.write(at, one(r, nonsense)) {
 			return nil
 		}
+		w.unrule(j, at)
 		return &blow{of: at, end: mend, hit: hits(1)}
 	}
 }
@@ -625,6 +626,13 @@ func (w *world) erase(j *job) {
 	w.erased = append(w.erased, erasure{j.name, time.Now(), w.read(j.layout.Base()) == ""})
 }
 
+// unrule notes that the schedule in force of a job was destroyed, where a node is that.
+func (w *world) unrule(j *job, at string) {
+	if at == j.layout.Schedule() {
+		w.unruled = append(w.unruled, erasure{job: j.name, at: time.Now()})
+	}
+}
+
 // wipe deletes nodes of a job in one commit, and notes what goes with them.
 func (w *world) wipe(j *job, paths ...string) bool {
 	if !w.remove(paths...) {
@@ -632,6 +640,7 @@ func (w *world) wipe(j *job, paths ...string) bool {
 	}
 	for _, at := range paths {
 		w.destroyed[at] = true
+		w.unrule(j, at)
 	}
 	if slices.ContainsFunc(paths, func(at string) bool { return w.ofLedger(j, at) }) {
 		w.erase(j)
@@ -655,6 +664,7 @@ func (w *world) wipe(j *job, paths ...string) bool {
 // spoilt notes what is lost where nonsense was written to a node of a job.
 func (w *world) spoilt(j *job, at string) bool {
 	w.destroyed[at] = true
+	w.unrule(j, at)
 	if w.ofLedger(j, at) {
 		w.erase(j)
 	}

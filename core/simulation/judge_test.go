@@ -309,6 +309,8 @@ var excuses = []struct {
 
 	{"coverage: the base was destroyed while nobody was there", history.Coverage, (*world).begunAnew},
 	{"outcome: the base was destroyed while nobody was there", history.Outcome, (*world).begunAnew},
+	{"coverage: the schedule was destroyed while nobody was there", history.Coverage, (*world).ruledAnew},
+	{"outcome: the schedule was destroyed while nobody was there", history.Outcome, (*world).ruledAnew},
 	{"bound: the base was destroyed while nobody was there", history.Bound, (*world).begunAnew},
 
 	// Without a record a fire may run, and end, at two instances, and what one has told as
@@ -616,26 +618,55 @@ func (w *world) reached(k history.Key, at time.Duration) (latest time.Time) {
 // then finds a job without epochs.
 func (w *world) begunAnew(v history.Violation) bool {
 	return slices.ContainsFunc(w.erased, func(e erasure) bool {
-		at := w.common(e.at)
-		if e.job != v.Key.Job || !e.base {
+		if e.job != v.Key.Job || !e.base || !w.unseen(e) {
 			return false
 		}
-		lives := map[string]bool{}
-		for _, r := range w.log.records {
-			switch {
-			case r.At <= at && r.Kind == history.Crashed: // what its life stands for knows nothing any more
-				maps.DeleteFunc(lives, func(id string, _ bool) bool { return strings.Contains(id, "@-@"+r.Of+"-") })
-			case r.At <= at:
-				live(lives, r, e.job)
-			case len(lives) > 0:
-				return false
-			case r.Kind == history.SawBase && r.Job == e.job: // where it begins anew
-				otherTotal := strings.Contains(v.Text, "its epoch did not have") // the first epoch of what begins anew
-				return v.At <= at || v.Invariant == history.Bound || otherTotal || v.Key.Epoch > r.Base.Epoch || !time.Unix(0, v.Key.Due).After(r.Base.Through)
-			}
+		anew := w.next(e, history.SawBase)
+		if anew == nil || v.At <= w.common(e.at) || v.Invariant == history.Bound {
+			return true
 		}
-		return len(lives) == 0
+		otherTotal := strings.Contains(v.Text, "its epoch did not have") // the first epoch of what begins anew
+		return otherTotal || v.Key.Epoch > anew.Base.Epoch || !time.Unix(0, v.Key.Due).After(anew.Base.Through)
 	})
+}
+
+// ruledAnew reports whether the schedule of a job was destroyed while nobody was there who had seen it, and a fire was
+// owed, or decided about, by the one that was made then: nobody knows which were in force before.
+func (w *world) ruledAnew(v history.Violation) bool {
+	return slices.ContainsFunc(w.unruled, func(e erasure) bool {
+		if e.job != v.Key.Job || !w.unseen(e) {
+			return false
+		}
+		anew := w.next(e, history.SawSchedule)
+		return anew == nil || !time.Unix(0, v.Key.Due).After(w.wall(anew.At).Add(w.period))
+	})
+}
+
+// unseen reports whether nobody was there when something was destroyed who had seen it.
+func (w *world) unseen(e erasure) bool {
+	lives := map[string]bool{}
+	for _, r := range w.log.records {
+		switch {
+		case r.At > w.common(e.at):
+			return len(lives) == 0
+		case r.Kind == history.Crashed: // what its life stands for knows nothing any more
+			maps.DeleteFunc(lives, func(id string, _ bool) bool { return strings.Contains(id, "@-@"+r.Of+"-") })
+		default:
+			live(lives, r, e.job)
+		}
+	}
+	return len(lives) == 0
+}
+
+// next is the first record of a kind about a job after something of it was destroyed; nil: there is none.
+func (w *world) next(e erasure, kind history.Kind) *history.Record {
+	i := slices.IndexFunc(w.log.records, func(r history.Record) bool {
+		return r.Kind == kind && r.Job == e.job && r.At > w.common(e.at)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &w.log.records[i]
 }
 
 // forgotAtTheEnd reports whether the record of an item was destroyed after the base of the next epoch

@@ -99,6 +99,7 @@ type world struct {
 	ledgersSet []setting       // by commit: what engines have tried to set of ledgers
 	struck     []string        // lives that the driver ended
 	erased     []erasure
+	unruled    []erasure // of the schedule in force
 	unasked    []erasure // of requests, runs that were asked for, or what became of them
 	shut       []string  // stable ids whose job was shut down from outside: it leaves by itself
 	forged     []string  // lives whose owner looks dead and is not

@@ -249,25 +249,10 @@ func below(what ...func(j *job, id string) string) func(*world, *fault, *rand.Ra
 		var paths []string
 		for _, path := range what {
 			at := path(j, id)
-			for _, below := range w.list(at) { // the pages of a ledger
-				paths = append(paths, at+"/"+below)
-			}
-			paths = append(paths, at)
+			paths = append(append(paths, w.below(at)...), at) // a ledger has pages
 		}
-		if !w.remove(paths...) {
+		if !w.wipe(j, paths...) {
 			return nil
-		}
-		if slices.Contains(paths, ledgerAt(j, id)) {
-			w.erase(j)
-		}
-		if slices.Contains(paths, life(j, id)) || slices.Contains(paths, instance(j, id)) {
-			w.struck = append(w.struck, id)
-			if slices.Contains(paths, instance(j, id)) {
-				w.shut = append(w.shut, stable(id))
-			}
-			if slices.Contains(paths, notice(j, id)) {
-				w.forged = append(w.forged, id)
-			}
 		}
 		return &blow{of: j.name + " " + id, hit: hits(1)}
 	}
@@ -296,7 +281,9 @@ func garbage(place func(w *world, j *job, r *rand.Rand) (at string, mend func())
 		if at == "" || !w.write(at, one(r, nonsense)) {
 			return nil
 		}
-		w.unrule(j, at)
+		if at == j.layout.Schedule() {
+			w.unruled = append(w.unruled, erasure{job: j.name, at: time.Now()})
+		}
 		return &blow{of: at, end: mend, hit: hits(1)}
 	}
 }
@@ -586,11 +573,15 @@ var kinds = []kind{
 	{"own nodes deleted", 0, true, inForce(ownNodes)},
 	{"directory deleted", 0, true, directoryDeleted},
 	{"any node deleted", 0, true, anyNode(func(w *world, j *job, at string, _ *rand.Rand) bool {
-		return w.wipe(j, append(w.below(at), at)...)
+		return w.wipe(j, w.tree(at)...)
 	})},
 	{"garbage in any node", 0, true, anyNode(func(w *world, j *job, at string, r *rand.Rand) bool {
 		// A server whose node is nonsense is disabled, until somebody writes otherwise.
-		return path.Dir(at) != j.layout.Servers() && w.write(at, one(r, nonsense)) && w.spoilt(j, at)
+		if path.Dir(at) == j.layout.Servers() || !w.write(at, one(r, nonsense)) {
+			return false
+		}
+		w.spoilt(j, at)
+		return true
 	})},
 	{"garbage in the claim", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Claim(), nil })},
 	{"garbage in the counter of runs", 0, true, garbage(func(_ *world, j *job, _ *rand.Rand) (string, func()) { return j.layout.Runs(), nil })},
@@ -626,59 +617,45 @@ func (w *world) erase(j *job) {
 	w.erased = append(w.erased, erasure{j.name, time.Now(), w.read(j.layout.Base()) == ""})
 }
 
-// unrule notes that the schedule in force of a job was destroyed, where a node is that.
-func (w *world) unrule(j *job, at string) {
-	if at == j.layout.Schedule() {
-		w.unruled = append(w.unruled, erasure{job: j.name, at: time.Now()})
-	}
-}
-
 // wipe deletes nodes of a job in one commit, and notes what goes with them.
 func (w *world) wipe(j *job, paths ...string) bool {
 	if !w.remove(paths...) {
 		return false
 	}
+	w.spoilt(j, paths...)
+	return true
+}
+
+// spoilt notes what is lost where nodes of a job were deleted at once, or nonsense was written to them.
+func (w *world) spoilt(j *job, paths ...string) {
+	now := time.Now()
 	for _, at := range paths {
 		w.destroyed[at] = true
-		w.unrule(j, at)
+		if at == j.layout.Schedule() {
+			w.unruled = append(w.unruled, erasure{job: j.name, at: now})
+		}
+		id := path.Base(at)
+		shut := at == instance(j, id)
+		if shut {
+			w.shut = append(w.shut, stable(id))
+		}
+		if shut || at == life(j, id) {
+			w.struck = append(w.struck, id)
+			if slices.Contains(paths, notice(j, id)) { // it is taken for dead
+				w.forged = append(w.forged, id)
+			}
+		}
 	}
-	if slices.ContainsFunc(paths, func(at string) bool { return w.ofLedger(j, at) }) {
+	if slices.ContainsFunc(paths, j.ofLedger) {
 		w.erase(j)
 	}
 	if slices.ContainsFunc(paths, j.askedFor) {
-		w.unasked = append(w.unasked, erasure{job: j.name, at: time.Now()})
+		w.unasked = append(w.unasked, erasure{job: j.name, at: now})
 	}
-	for _, at := range paths {
-		id := path.Base(at)
-		switch {
-		case at != life(j, id):
-		case slices.Contains(paths, notice(j, id)): // it is taken for dead
-			w.struck, w.forged = append(w.struck, id), append(w.forged, id)
-		default:
-			w.struck = append(w.struck, id)
-		}
-	}
-	return true
-}
-
-// spoilt notes what is lost where nonsense was written to a node of a job.
-func (w *world) spoilt(j *job, at string) bool {
-	w.destroyed[at] = true
-	w.unrule(j, at)
-	if w.ofLedger(j, at) {
-		w.erase(j)
-	}
-	if j.askedFor(at) {
-		w.unasked = append(w.unasked, erasure{job: j.name, at: time.Now()})
-	}
-	if at == life(j, path.Base(at)) {
-		w.struck = append(w.struck, path.Base(at))
-	}
-	return true
 }
 
 // ofLedger reports whether a node is a ledger, or a page of one.
-func (w *world) ofLedger(j *job, at string) bool {
+func (j *job) ofLedger(at string) bool {
 	return path.Dir(at) == j.layout.Ledgers() || path.Dir(path.Dir(at)) == j.layout.Ledgers()
 }
 
@@ -718,7 +695,8 @@ func directoryDeleted(w *world, _ *fault, r *rand.Rand) *blow {
 	})
 	dirs = append(dirs, j.layout.RoundsDir(), j.layout.Clocks())
 	at := one(r, dirs)
-	if len(w.standing(at)) == 0 || !w.wipe(j, append(w.below(at), at)...) {
+	paths := w.tree(at)
+	if len(paths) == 0 || !w.wipe(j, paths...) {
 		return nil
 	}
 	return &blow{of: at, hit: hits(1)}
@@ -727,16 +705,15 @@ func directoryDeleted(w *world, _ *fault, r *rand.Rand) *blow {
 func base(_ *world, j *job) []string      { return []string{j.layout.Base()} }
 func scheduled(_ *world, j *job) []string { return []string{j.layout.Schedule()} }
 
-func claimed(w *world, j *job) []string { return w.standing(j.layout.Claim()) }
-func counted(w *world, j *job) []string {
-	return slices.Concat(w.below(j.layout.Runs()), w.standing(j.layout.Runs()))
-}
+func claimed(w *world, j *job) []string    { return w.tree(j.layout.Claim()) }
+func counted(w *world, j *job) []string    { return w.tree(j.layout.Runs()) }
+func allLedgers(w *world, j *job) []string { return w.below(j.layout.Ledgers()) }
 
 // ownNodes are all nodes of a job that ElasticJob does not know.
 func ownNodes(w *world, j *job) []string { return w.below(j.layout.OwnRoot()) }
 
-// standing is a node where it stands.
-func (w *world) standing(at string) []string {
+// tree is a node, where it stands, after those below it.
+func (w *world) tree(at string) []string {
 	hand := w.operator()
 	if hand == nil {
 		return nil
@@ -744,25 +721,13 @@ func (w *world) standing(at string) []string {
 	if nodes, err := hand.Get(context.Background(), at); err != nil || !nodes[0].Exists() {
 		return nil
 	}
-	return []string{at}
+	return append(w.below(at), at)
 }
 
 // below are the nodes below one, each after those below it.
 func (w *world) below(at string) (paths []string) {
 	for _, name := range w.list(at) {
 		paths = append(append(paths, w.below(at+"/"+name)...), at+"/"+name)
-	}
-	return paths
-}
-
-// allLedgers are those of a job, each after its pages.
-func allLedgers(w *world, j *job) (paths []string) {
-	for _, id := range w.list(j.layout.Ledgers()) {
-		at := j.layout.Ledger(id)
-		for _, page := range w.list(at) {
-			paths = append(paths, at+"/"+page)
-		}
-		paths = append(paths, at)
 	}
 	return paths
 }

@@ -2,12 +2,9 @@ package layout
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/elasticron/elasticron/internal/field"
 )
 
 // Listens is what an instance says of its listeners to rounds.
@@ -124,7 +121,7 @@ func UnmarshalClaim(value []byte) (Claim, error) {
 		return c, err
 	}
 	if c == (Claim{}) && !bytes.Equal(value, MarshalClaim(c)) {
-		return c, &field.Error{Field: "claim", Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value)))}
+		return c, notOurs("claim", value, nil)
 	}
 	return c, nil
 }

@@ -276,9 +276,14 @@ func unmarshalOwn(what string, value []byte, into any, instants ...*time.Time) e
 		err = errors.New("null says nothing")
 	}
 	if err != nil {
-		return &field.Error{Field: what, Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value))), Err: err}
+		return notOurs(what, value, err)
 	}
 	return normal(what, instants...)
+}
+
+// notOurs refuses a value that somebody else has written; err says more, or is nil.
+func notOurs(what string, value []byte, err error) error {
+	return &field.Error{Field: what, Problem: fmt.Sprintf("holds %s, which is not ours", clip(string(value))), Err: err}
 }
 
 // normal has instants in UTC, in which they can be written again.

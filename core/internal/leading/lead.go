@@ -445,7 +445,7 @@ func (l *Leader) foreign(path, among string, err error) {
 func (l *Leader) schedule(ctx context.Context, s *snapshot) (bool, error) {
 	f := l.cfg.Host.Facts()
 	rule := f.Rule
-	was, stands := l.lastSchedule(s.schedule)
+	was, stands := remembered(l, s.schedule, &l.cfg.Memory.schedule, "schedule", layout.UnmarshalSchedule)
 	known := was.Number > 0
 	if f.ZoneOpen && known && was.Zone != "" {
 		rule.Zone = was.Zone
@@ -477,23 +477,8 @@ func (l *Leader) schedule(ctx context.Context, s *snapshot) (bool, error) {
 	if err := l.commit(ctx, *s, []registry.Op{op}); err != nil {
 		return true, err
 	}
-	l.cfg.Memory.wroteSchedule(op.Value)
+	l.cfg.Memory.wrote(&l.cfg.Memory.schedule, op.Value)
 	return true, nil
-}
-
-// lastSchedule is the schedule that a node holds. Where it stands no more it is the one that was seen last: by
-// that all members go. It has no number where none is known.
-func (l *Leader) lastSchedule(n registry.Node) (was layout.Schedule, stands bool) {
-	was, err := layout.UnmarshalSchedule(n.Value)
-	switch {
-	case n.Exists() && err == nil:
-		l.cfg.Memory.SawSchedule(n)
-		return was, true
-	case n.Exists():
-		l.warn("the node "+n.Path+" holds no schedule; it is made again", err)
-	}
-	was, _ = l.cfg.Memory.lastSchedule()
-	return was, false
 }
 
 // pastRules bounds how many schedules before are kept, however far an item lags.

@@ -53,17 +53,15 @@ func (m *Memory) SawBase(n registry.Node, b layout.Base) {
 }
 
 // SawSchedule keeps a schedule that could be read.
-func (m *Memory) SawSchedule(n registry.Node) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.schedule.saw(n)
-}
+func (m *Memory) SawSchedule(n registry.Node) { m.saw(&m.schedule, n) }
 
 // SawClaim keeps a claim that could be read.
-func (m *Memory) SawClaim(n registry.Node) {
+func (m *Memory) SawClaim(n registry.Node) { m.saw(&m.claim, n) }
+
+func (m *Memory) saw(v *seenValue, n registry.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.claim.saw(n)
+	v.saw(n)
 }
 
 // SawRun keeps the number of a run that was asked for, unless a higher one is known.
@@ -80,48 +78,27 @@ func (m *Memory) wroteBase(b layout.Base) {
 	m.base.value, m.epoch = layout.MarshalBase(b), b.Epoch
 }
 
-// wroteSchedule keeps the value of a schedule that the leader has written in place of the one it had seen.
-func (m *Memory) wroteSchedule(value []byte) {
+// wrote keeps what the leader has written in place of the value that it had seen.
+func (m *Memory) wrote(v *seenValue, value []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.schedule.value = value
+	v.value = value
 }
 
-// wroteClaim keeps the value of a claim that the leader has written in place of the one it had seen.
-func (m *Memory) wroteClaim(value []byte) {
+// seen is the value that was seen last, nil: none.
+func (m *Memory) seen(v *seenValue) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.claim.value = value
+	return v.value
 }
 
 // lastBase is the base as it was seen last, nil: never.
 func (m *Memory) lastBase() *layout.Base {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b, err := layout.UnmarshalBase(m.base.value)
+	b, err := layout.UnmarshalBase(m.seen(&m.base))
 	if err != nil {
 		return nil
 	}
 	return &b
-}
-
-// lastSchedule is the schedule as it was seen last; false: never.
-func (m *Memory) lastSchedule() (layout.Schedule, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s, err := layout.UnmarshalSchedule(m.schedule.value)
-	return s, err == nil
-}
-
-// lastClaim is the claim as it was seen last; the zero one: never.
-func (m *Memory) lastClaim() layout.Claim {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c, err := layout.UnmarshalClaim(m.claim.value)
-	if err != nil {
-		return layout.Claim{}
-	}
-	return c
 }
 
 // lastRun is the highest number of a run that was seen, 0: none.
@@ -129,4 +106,19 @@ func (m *Memory) lastRun() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.run
+}
+
+// remembered is what a node holds. Where it stands no more, or holds nonsense, it is what was seen of it last: by that
+// all members go. It is zero where nothing was.
+func remembered[T any](l *Leader, n registry.Node, last *seenValue, what string, unmarshal func([]byte) (T, error)) (was T, stands bool) {
+	was, err := unmarshal(n.Value)
+	switch {
+	case n.Exists() && err == nil:
+		l.cfg.Memory.saw(last, n)
+		return was, true
+	case n.Exists():
+		l.warn("the node "+n.Path+" holds no "+what+"; it is made again", err)
+	}
+	was, _ = unmarshal(l.cfg.Memory.seen(last)) // of no value it is zero
+	return was, false
 }

@@ -25,16 +25,17 @@ func TestAMemoryKeepsWhatIsLatest(t *testing.T) {
 	knows := func(m *Memory, epoch int) {
 		t.Helper()
 		require.Equal(t, base(epoch), *m.lastBase())
-		s, known := m.lastSchedule()
-		require.True(t, known)
+		s, err := layout.UnmarshalSchedule(m.seen(&m.schedule))
+		require.NoError(t, err)
 		require.Equal(t, epoch, s.Number)
-		require.Equal(t, epoch, m.lastClaim().Started.Attempt)
+		c, err := layout.UnmarshalClaim(m.seen(&m.claim))
+		require.NoError(t, err)
+		require.Equal(t, epoch, c.Started.Attempt)
 	}
 	var m Memory
 	require.Nil(t, m.lastBase())
-	_, known := m.lastSchedule()
-	require.False(t, known)
-	require.Zero(t, m.lastClaim())
+	require.Empty(t, m.seen(&m.schedule))
+	require.Empty(t, m.seen(&m.claim))
 	require.Zero(t, m.lastRun())
 
 	saw(&m, 2, 20)
@@ -45,8 +46,8 @@ func TestAMemoryKeepsWhatIsLatest(t *testing.T) {
 	saw(&m, 3, 40)
 	knows(&m, 3)
 	m.wroteBase(base(4))
-	m.wroteSchedule(layout.MarshalSchedule(layout.Schedule{Number: 4, Rule: layout.Rule{Cron: "@daily"}}))
-	m.wroteClaim(layout.MarshalClaim(layout.Claim{Started: layout.Cursor{Due: now, Attempt: 4}}))
+	m.wrote(&m.schedule, layout.MarshalSchedule(layout.Schedule{Number: 4, Rule: layout.Rule{Cron: "@daily"}}))
+	m.wrote(&m.claim, layout.MarshalClaim(layout.Claim{Started: layout.Cursor{Due: now, Attempt: 4}}))
 	saw(&m, 3, 40)
 	knows(&m, 4)
 

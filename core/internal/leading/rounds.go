@@ -240,7 +240,7 @@ func (l *Leader) claim(ctx context.Context) error {
 		return err
 	}
 	f := l.cfg.Host.Facts()
-	was, stands := l.lastClaim(s.claim)
+	was, stands := remembered(l, s.claim, &l.cfg.Memory.claim, "claim", layout.UnmarshalClaim)
 	owners, known := s.Rounds()
 	l.mu.Lock()
 	r := l.rounds
@@ -270,7 +270,7 @@ func (l *Leader) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.cfg.Memory.wroteClaim(op.Value)
+	l.cfg.Memory.wrote(&l.cfg.Memory.claim, op.Value)
 	if reset {
 		l.warn("a claim of rounds was ahead of the clock and is set back; let the clocks of all instances agree", nil)
 	}
@@ -287,19 +287,6 @@ func (l *Leader) claim(ctx context.Context) error {
 		l.cfg.Host.Emit(e)
 	}
 	return nil
-}
-
-// lastClaim is the claim that a node holds. Where it stands no more it is the one that was seen last.
-func (l *Leader) lastClaim(n registry.Node) (was layout.Claim, stands bool) {
-	was, err := layout.UnmarshalClaim(n.Value)
-	switch {
-	case n.Exists() && err == nil:
-		l.cfg.Memory.SawClaim(n)
-		return was, true
-	case n.Exists():
-		l.warn("the node "+n.Path+" holds no claim; it is made again", err)
-	}
-	return l.cfg.Memory.lastClaim(), false
 }
 
 // believe forgets rounds that are far ahead of the clock, and sets cursors back that are: to

@@ -106,7 +106,7 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 		return err
 	}
 	for _, op := range w.s.first {
-		l.cfg.Memory.wroteSchedule(op.Value)
+		l.cfg.Memory.wrote(&l.cfg.Memory.schedule, op.Value)
 	}
 	w.s.first = nil
 	w.s.term.Version++

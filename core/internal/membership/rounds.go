@@ -155,34 +155,35 @@ func (m *Member) hear(h *hearings, p layout.Phase) {
 		x.heard, x.busy = c, true
 	}
 	x.busy = x.busy || again
-	node, failed := h.claimed, x.failed
+	failed := x.failed
 	r := Round{Phase: p, Instance: id, Due: c.Due, Attempt: c.Attempt}
 	if !c.Since.IsZero() && m.rule.fires != nil {
 		r.Merged = misfire.Count(m.rule.fires, c.Since, c.Due.Add(-1)).Count
 	}
 	m.mu.Unlock()
-	switch {
-	case again:
-	case !fresh:
+	if !fresh && !again {
 		return
-	default:
-		failpoint.Hit(failpoint.BeforeHear)
-		begun := time.Now()
-		unanswered, err := m.cfg.Host.Hear(m.ctx, r)
-		dispatch.Emit(m.cfg.Events, event.RoundHeard{
-			Job: m.name(), Phase: phaseOf(p), Due: c.Due, Merged: r.Merged, Attempt: c.Attempt, Took: time.Since(begun), Err: err,
-		})
-		failpoint.Hit(failpoint.AfterHear)
-		failed = err != nil && (!unanswered || c.Fail)
-		m.mu.Lock()
-		node = h.claimed
-		m.mu.Unlock()
 	}
-	answered := m.heard(m.cfg.Session.Context, node, p, c, failed)
+	if fresh {
+		failed = m.call(r, c)
+	}
+	answered := m.heard(m.cfg.Session.Context, h, p, c, failed)
 	m.mu.Lock()
 	x.busy, x.failed, x.answered = false, failed, answered
 	m.mu.Unlock()
 	m.Changed()
+}
+
+// call calls the listener, and reports whether it has refused the round.
+func (m *Member) call(r Round, c layout.Cursor) (failed bool) {
+	failpoint.Hit(failpoint.BeforeHear)
+	begun := time.Now()
+	unanswered, err := m.cfg.Host.Hear(m.ctx, r)
+	dispatch.Emit(m.cfg.Events, event.RoundHeard{
+		Job: m.name(), Phase: phaseOf(r.Phase), Due: c.Due, Merged: r.Merged, Attempt: c.Attempt, Took: time.Since(begun), Err: err,
+	})
+	failpoint.Hit(failpoint.AfterHear)
+	return err != nil && (!unanswered || c.Fail)
 }
 
 // later reports whether one state of a node came after another; any did after none.
@@ -197,14 +198,17 @@ func phaseOf(p layout.Phase) event.RoundPhase {
 	return event.RoundCompleted
 }
 
-// heard says that the listener has returned for c, unless it is another's by now. It begins with the claim's node as
-// it was seen, and returns the state of it in which that is said, or with which nothing was left to say.
-func (m *Member) heard(ctx context.Context, node registry.Node, p layout.Phase, c layout.Cursor, failed bool) (answered stamp) {
-	for ctx.Err() == nil {
+// heard says that the listener has returned for c, unless it is another's by now. It returns the state of the claim in
+// which that is said, or with which nothing was left to say.
+func (m *Member) heard(ctx context.Context, h *hearings, p layout.Phase, c layout.Cursor, failed bool) (answered stamp) {
+	m.mu.Lock()
+	node := h.claimed
+	m.mu.Unlock()
+	for answered = stampOf(node); ctx.Err() == nil; answered = stampOf(node) {
 		now, err := layout.UnmarshalClaim(node.Value)
 		at := now.Of(p)
 		if !node.Exists() || err != nil || !at.Same(c) || at.Done { // one that is destroyed is made again
-			return stampOf(node)
+			return answered
 		}
 		at.Done, at.Failed = true, failed
 		op := registry.Set(m.cfg.Job.Claim(), layout.MarshalClaim(now), node.Version)
@@ -219,21 +223,22 @@ func (m *Member) heard(ctx context.Context, node registry.Node, p layout.Phase, 
 		failed, refused := errors.AsType[*registry.CommitError](err)
 		switch {
 		case err == nil:
-			return stamp{created: node.Created, version: node.Version + 1}
+			answered.version++
+			return answered
 		case errors.Is(err, registry.ErrSessionLost), errors.Is(err, registry.ErrInvalid):
-			return stampOf(node)
+			return answered
 		case refused && failed.Index == 0 && !errors.Is(err, registry.ErrDenied):
-			return stampOf(node) // the registration is over, and the leader sees it
+			return answered // the registration is over, and the leader sees it
 		case errors.Is(err, registry.ErrDenied) || !refused:
 			if !settle.Pause(ctx, time.Second) {
-				return stampOf(node)
+				return answered
 			}
 		}
 		nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Claim())
 		if err != nil {
-			return stampOf(node)
+			return answered
 		}
 		node = nodes[0]
 	}
-	return stampOf(node)
+	return answered
 }

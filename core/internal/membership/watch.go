@@ -83,15 +83,11 @@ func (m *Member) onServer(n registry.Node) func() {
 	} else {
 		m.servers.Delete(ip)
 	}
-	if ip == m.cfg.IP && (known || n.Exists()) {
+	switch own := ip == m.cfg.IP; {
+	case own && n.Exists():
 		m.unlisted = nil
-		if !n.Exists() {
-			m.unlisted = &was
-			return func() {
-				m.task.Poke()
-				m.switched()
-			}
-		}
+	case own && known:
+		m.unlisted = &was // the task makes it again
 	}
 	if _, err := layout.ServerEnabled(status); err != nil {
 		m.warn("server "+ip+" is taken as disabled", err)

@@ -282,7 +282,7 @@ func garbage(place func(w *world, j *job, r *rand.Rand) (at string, mend func())
 			return nil
 		}
 		if at == j.layout.Schedule() {
-			w.unruled = append(w.unruled, erasure{job: j.name, at: time.Now()})
+			w.schedulesErased = append(w.schedulesErased, erasure{job: j.name, at: time.Now()})
 		}
 		return &blow{of: at, end: mend, hit: hits(1)}
 	}
@@ -632,7 +632,7 @@ func (w *world) spoilt(j *job, paths ...string) {
 	for _, at := range paths {
 		w.destroyed[at] = true
 		if at == j.layout.Schedule() {
-			w.unruled = append(w.unruled, erasure{job: j.name, at: now})
+			w.schedulesErased = append(w.schedulesErased, erasure{job: j.name, at: now})
 		}
 		id := path.Base(at)
 		shut := at == instance(j, id)
@@ -650,7 +650,7 @@ func (w *world) spoilt(j *job, paths ...string) {
 		w.erase(j)
 	}
 	if slices.ContainsFunc(paths, j.askedFor) {
-		w.unasked = append(w.unasked, erasure{job: j.name, at: now})
+		w.requestsErased = append(w.requestsErased, erasure{job: j.name, at: now})
 	}
 }
 

@@ -143,7 +143,7 @@ func (w *world) noteAccepted(ops []registry.Op) {
 		if err != nil {
 			continue
 		}
-		fire := asking{path.Base(path.Dir(path.Dir(op.Path))), r.At.UnixNano()}
+		fire := requestedRun{path.Base(path.Dir(path.Dir(op.Path))), r.At.UnixNano()}
 		w.judging.Lock()
 		if _, known := w.accepted[fire]; !known {
 			w.accepted[fire] = w.common(time.Now())
@@ -154,12 +154,12 @@ func (w *world) noteAccepted(ops []registry.Op) {
 
 // askedErased reports whether what is missing was destroyed by the driver after the request was made, or accepted.
 func (w *world) askedErased(v history.Violation) bool {
-	return slices.ContainsFunc(w.unasked, func(e erasure) bool {
+	return slices.ContainsFunc(w.requestsErased, func(e erasure) bool {
 		if e.job != v.Key.Job {
 			return false
 		}
 		w.judging.Lock()
-		at, accepted := w.accepted[asking{v.Key.Job, v.Key.Due}]
+		at, accepted := w.accepted[requestedRun{v.Key.Job, v.Key.Due}]
 		w.judging.Unlock()
 		if accepted {
 			return at <= w.common(e.at)
@@ -309,8 +309,8 @@ var excuses = []struct {
 
 	{"coverage: the base was destroyed while nobody was there", history.Coverage, (*world).begunAnew},
 	{"outcome: the base was destroyed while nobody was there", history.Outcome, (*world).begunAnew},
-	{"coverage: the schedule was destroyed while nobody was there", history.Coverage, (*world).ruledAnew},
-	{"outcome: the schedule was destroyed while nobody was there", history.Outcome, (*world).ruledAnew},
+	{"coverage: the schedule was destroyed while nobody was there", history.Coverage, (*world).scheduledAnew},
+	{"outcome: the schedule was destroyed while nobody was there", history.Outcome, (*world).scheduledAnew},
 	{"bound: the base was destroyed while nobody was there", history.Bound, (*world).begunAnew},
 
 	// Without a record a fire may run, and end, at two instances, and what one has told as
@@ -630,10 +630,10 @@ func (w *world) begunAnew(v history.Violation) bool {
 	})
 }
 
-// ruledAnew reports whether the schedule of a job was destroyed while nobody was there who had seen it, and a fire was
+// scheduledAnew reports whether the schedule of a job was destroyed while nobody was there who had seen it, and a fire was
 // owed, or decided about, by the one that was made then: nobody knows which were in force before.
-func (w *world) ruledAnew(v history.Violation) bool {
-	return slices.ContainsFunc(w.unruled, func(e erasure) bool {
+func (w *world) scheduledAnew(v history.Violation) bool {
+	return slices.ContainsFunc(w.schedulesErased, func(e erasure) bool {
 		if e.job != v.Key.Job || !w.unseen(e) {
 			return false
 		}

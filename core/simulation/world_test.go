@@ -91,22 +91,22 @@ type world struct {
 
 	offsets *offsets // nil where runs set none
 
-	judging    sync.Mutex
-	paged      int         // operations on pages of ledgers
-	violations []violation // that need no checker
-	accepted   map[asking]time.Duration
-	destroyed  map[string]bool // nodes that the driver has deleted, or written nonsense to
-	ledgersSet []setting       // by commit: what engines have tried to set of ledgers
-	struck     []string        // lives that the driver ended
-	erased     []erasure
-	unruled    []erasure // of the schedule in force
-	unasked    []erasure // of requests, runs that were asked for, or what became of them
-	shut       []string  // stable ids whose job was shut down from outside: it leaves by itself
-	forged     []string  // lives whose owner looks dead and is not
+	judging         sync.Mutex
+	paged           int         // operations on pages of ledgers
+	violations      []violation // that need no checker
+	accepted        map[requestedRun]time.Duration
+	destroyed       map[string]bool // nodes that the driver has deleted, or written nonsense to
+	ledgersSet      []setting       // by commit: what engines have tried to set of ledgers
+	struck          []string        // lives that the driver ended
+	erased          []erasure
+	schedulesErased []erasure // of the schedule in force
+	requestsErased  []erasure // of requests, runs that were asked for, or what became of them
+	shut            []string  // stable ids whose job was shut down from outside: it leaves by itself
+	forged          []string  // lives whose owner looks dead and is not
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{seed: seed, dice: newDice(seed), start: time.Now(), accepted: map[asking]time.Duration{}, destroyed: map[string]bool{}}
+	w := &world{seed: seed, dice: newDice(seed), start: time.Now(), accepted: map[requestedRun]time.Duration{}, destroyed: map[string]bool{}}
 	w.log = newLog(w.start)
 	w.driver = newDriver(w.log.settle)
 	r := w.dice.of("world")
@@ -186,8 +186,8 @@ type setting struct {
 	ops []registry.Op
 }
 
-// An asking is a run of a job that somebody asked for, by its instant.
-type asking struct {
+// A requestedRun is a run of a job that somebody asked for, by its instant.
+type requestedRun struct {
 	job string
 	due int64
 }

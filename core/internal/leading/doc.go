@@ -21,6 +21,9 @@
 // by the term's value (package settle). Nothing is flagged: what is to be done is
 // derived from what is, so that a leader that dies leaves no need behind.
 //
+// What is in force, and was destroyed by somebody, no ledger says: the leader makes it again as its process saw it last
+// (Memory).
+//
 // A leader that goes on being refused, or denied, for some ten seconds steps down as well, where
 // another instance may be given items, and stands back for two seconds: others may have more
 // rights, or be connected to another server. Where nobody is elected meanwhile it leads again.

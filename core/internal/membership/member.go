@@ -115,24 +115,24 @@ type Member struct {
 	retry    *workqueue.Retry // of task; nil: it has not failed
 	reread   *workqueue.Retry // of runs, likewise
 
-	id        string // of the registration, or of the one that is being made; "" while there is none
-	up        time.Time
-	servers   sortedmap.Map[string, server]
-	unlisted  *server                  // what the node of its own server held that somebody has deleted
-	triggered map[string]registry.Node // instances that ElasticJob 2's word asks to run
-	asks      map[string]bool          // nodes of requests, runs and kills
-	kills     map[string]layout.Kill   // by their nodes' names
-	halted    map[string]bool          // stable names that an operator has paused
-	instances sortedmap.Map[string, struct{}]
-	lives     sortedmap.Map[string, life]
-	java      java
-	clock     *comparison // nil as long as the configuration has never bounded how far it may be off
-	firing    *firing.Firing
-	leader    *leading.Leader
-	rounds    *hearings   // nil until the first round is claimed
-	late      *lateRounds // nil until there is the first one
-	former    *former
-	made      registry.Node // the ledger as the registration has made it; zero: it must be read
+	id            string // of the registration, or of the one that is being made; "" while there is none
+	up            time.Time
+	servers       sortedmap.Map[string, server]
+	deletedServer *server                  // what the node of this server held, where somebody has deleted it
+	triggered     map[string]registry.Node // instances that ElasticJob 2's word asks to run
+	asks          map[string]bool          // nodes of requests, runs and kills
+	kills         map[string]layout.Kill   // by their nodes' names
+	halted        map[string]bool          // stable names that an operator has paused
+	instances     sortedmap.Map[string, struct{}]
+	lives         sortedmap.Map[string, life]
+	java          java
+	clock         *comparison // nil as long as the configuration has never bounded how far it may be off
+	firing        *firing.Firing
+	leader        *leading.Leader
+	rounds        *hearings   // nil until the first round is claimed
+	late          *lateRounds // nil until there is the first one
+	former        *former
+	made          registry.Node // the ledger as the registration has made it; zero: it must be read
 }
 
 // A stamp says which state of a node something is, or that there is none.
@@ -230,7 +230,7 @@ func (m *Member) hindered(err error) { m.warn("a request to the registry failed;
 func (m *Member) advance(ctx context.Context) error {
 	for {
 		m.mu.Lock()
-		at, broken, shutDown, ready, unlisted := m.stage, m.broken, m.shutDown, m.unsynced == 0, m.unlisted
+		at, broken, shutDown, ready, deletedServer := m.stage, m.broken, m.shutDown, m.unsynced == 0, m.deletedServer
 		m.mu.Unlock()
 		var err error
 		switch {
@@ -252,8 +252,8 @@ func (m *Member) advance(ctx context.Context) error {
 			err = m.register(ctx)
 		case at == stageRegistered:
 			err = m.open(ctx)
-		case at == stageFiring && unlisted != nil:
-			err = m.relist(ctx, unlisted)
+		case at == stageFiring && deletedServer != nil:
+			err = m.remakeServer(ctx, deletedServer)
 		default:
 			return nil
 		}

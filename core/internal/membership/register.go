@@ -215,8 +215,8 @@ func (m *Member) serverOps() []registry.Op {
 	return []registry.Op{registry.Check(path, registry.AnyVersion)}
 }
 
-// relist makes the node of this server again, as it was: a server that has none is taken as disabled.
-func (m *Member) relist(ctx context.Context, was *server) error {
+// remakeServer makes the node of this server again, as it was: a server that has none is taken as disabled.
+func (m *Member) remakeServer(ctx context.Context, was *server) error {
 	path, id := m.cfg.Job.Server(m.cfg.IP), m.registration()
 	_, err := settle.Commit{
 		Store: m.cfg.Session, Marker: 2,
@@ -243,8 +243,8 @@ func (m *Member) relist(ctx context.Context, was *server) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.unlisted == was { // else it has been deleted again
-		m.unlisted = nil
+	if m.deletedServer == was { // else it has been deleted again
+		m.deletedServer = nil
 	}
 	return nil
 }

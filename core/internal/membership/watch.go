@@ -85,9 +85,9 @@ func (m *Member) onServer(n registry.Node) func() {
 	}
 	switch own := ip == m.cfg.IP; {
 	case own && n.Exists():
-		m.unlisted = nil
+		m.deletedServer = nil
 	case own && known:
-		m.unlisted = &was // the task makes it again
+		m.deletedServer = &was // the task makes it again
 	}
 	if _, err := layout.ServerEnabled(status); err != nil {
 		m.warn("server "+ip+" is taken as disabled", err)

@@ -183,9 +183,13 @@ func (c *checker) judgeBarrier(j *job, calls []*Record) {
 			hearings[i].answer = j.answers[at]
 		}
 	}
+	listened := j.firstListened(calls)
 	for _, n := range j.runs {
 		if now := j.configAt(n.entered.At); now != nil && now.Unmonitored {
 			continue // rounds are no more, and what was begun for one waits no longer
+		}
+		if n.entered.At < listened {
+			continue
 		}
 		if n.entered.Request == 0 && n.entered.Fence != 0 && !c.waitedInVain(j, n) && !c.diedUntold(n) && !c.callerDied(j, n.entered.At) {
 			c.judgeEntered(n, hearings)
@@ -199,6 +203,20 @@ func (c *checker) judgeBarrier(j *job, calls []*Record) {
 			}
 		}
 	}
+}
+
+// firstListened is when the first of those registered that were ever called: a job may have begun without listeners.
+func (j *job) firstListened(calls []*Record) time.Duration {
+	first := never
+	for _, l := range j.lives {
+		if slices.ContainsFunc(calls, func(r *Record) bool { return r.Instance == l.id }) {
+			first = min(first, l.started)
+		}
+	}
+	if first == never { // nothing says when
+		return 0
+	}
+	return first
 }
 
 // refused reports whether a listener had refused the round of an end, or was too slow.

@@ -126,6 +126,12 @@ func TestTheRulesOfTheBarrier(t *testing.T) {
 		h = without(without(h, of(Entered, 3000)), of(Returned, 3000))
 		return change(of(Ended, 3000), func(r *Record) { r.Refused = true })(h)
 	}
+	answered := at(4000, Record{})
+	joins := func(h []Record, n int) []Record { // nobody else listens
+		h = slices.DeleteFunc(h, func(r Record) bool { return r.Kind == Called || r.Kind == Answered })
+		h = append(h, before(5000, "w3", "i3", 5000, &Record{At: at(5000, Record{}).At})...)
+		return append(h, at(n, Record{Kind: Registered, Who: "w3", Job: "a", Instance: "i3", Session: "s3"}))
+	}
 	for name, c := range map[string]struct {
 		history []Record
 		broken  bool
@@ -178,6 +184,12 @@ func TestTheRulesOfTheBarrier(t *testing.T) {
 		}), false},
 		"and much later": {barred(func(h []Record) []Record {
 			return append(without(h, of(Answered, 3000)), at(9400, Record{Kind: Crashed, Who: "driver", Of: "w1"}))
+		}), true},
+		"nobody listened yet": {barred(func(h []Record) []Record {
+			return append(joins(h, 3500), before(4000, "w3", "i3", 4000, &answered)...)
+		}), false},
+		"somebody listened already": {barred(func(h []Record) []Record {
+			return append(joins(h, 2500), before(4000, "w3", "i3", 4000, &answered)...)
 		}), true},
 		"an end without a refusal": {barred(change(of(Ended, 3000), func(r *Record) { r.Refused = true })), true},
 		"ends for a refusal": {barred(func(h []Record) []Record {

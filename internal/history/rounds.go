@@ -159,9 +159,10 @@ type hearing struct {
 	answer *Record // nil: it did not return
 }
 
-// slow is when the call was over, should its listener not have returned by then; never: it had.
-func (h hearing) slow(limit time.Duration) time.Duration {
-	over := later(h.call.At, limit)
+// slow is when the call was over, should its listener not have returned by then; never: it had. Whoever is to stop
+// cancels the call, and waits for it only as long as for what runs.
+func (c *checker) slow(h hearing) time.Duration {
+	over := min(later(h.call.At, c.rules.Listen), max(h.call.At, c.process(h.call.Who).stopping))
 	switch {
 	case h.answer == nil || h.answer.At > over:
 		return over
@@ -223,7 +224,7 @@ func (j *job) firstListened(calls []*Record) time.Duration {
 func (c *checker) refused(r *Record, hearings []hearing) bool {
 	return slices.ContainsFunc(hearings, func(h hearing) bool {
 		no := h.answer != nil && h.answer.Err != "" && h.answer.At <= r.At && !h.call.Due.Before(r.Due)
-		return no || h.slow(c.rules.Listen) <= r.At
+		return no || c.slow(h) <= r.At
 	})
 }
 
@@ -237,7 +238,7 @@ func (c *checker) judgeEntered(n *run, hearings []hearing) {
 		due := nanos(h.call.Due)
 		switch {
 		case h.call.At > at:
-		case h.slow(c.rules.Listen) <= at: // it did not return in time, to this round or to one before
+		case c.slow(h) <= at: // it did not return in time, to this round or to one before
 			return
 		case due > n.Due && refusal != nil: // what is made up later is of no round
 			released = true

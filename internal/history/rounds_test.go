@@ -143,6 +143,11 @@ func TestTheRulesOfTheBarrier(t *testing.T) {
 		"it was too slow":     {barred(change(of(Called, 3000), func(r *Record) { r.At -= 2 * time.Second })), false},
 		"it refuses":          {barred(refused), true},
 		"it refuses too late": {barred(change(of(Answered, 3000), func(r *Record) { r.Err, r.Slow = "no", true })), false},
+		"its process stops, and it never does": {barred(func(h []Record) []Record {
+			h = without(h, of(Answered, 3000))
+			call := h[slices.IndexFunc(h, of(Called, 3000))]
+			return append(h, Record{At: call.At, Who: call.Who, Kind: Stopping})
+		}), false},
 		"what is asked for": {barred(func(h []Record) []Record {
 			return change(of(Entered, 3000), func(r *Record) { r.Request = 1 })(without(h, of(Answered, 3000)))
 		}), false},

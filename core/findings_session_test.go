@@ -262,8 +262,8 @@ func TestFinding25WhatIsWhollyDisabledCostsNoCommit(t *testing.T) {
 	}
 }
 
-// A registration of which somebody deletes the life and the ledger before its owner has read
-// that goes whole with the next: a notice that it left behind held every change of the total up.
+// A registration of which somebody deletes the life and the ledger before the leader has given it anything
+// goes whole with the next: a notice that it left behind held every change of the total up.
 func TestARegistrationThatEndsBeforeItIsOpenedLeavesNothing(t *testing.T) {
 	onEach(t, func(b *bed) {
 		w := newWitness()
@@ -272,14 +272,16 @@ func TestARegistrationThatEndsBeforeItIsOpenedLeavesNothing(t *testing.T) {
 		c := b.prepare("c", w, everySecond)
 		var once sync.Once
 		var gone atomic.Pointer[string]
-		c.gate.ask(func(paths []string) {
-			dir, id := path.Split(paths[0])
-			if path.Base(dir) != "ledgers" || !strings.Contains(id, "@-@c-") {
+		a.gate.ask(func(paths []string) { // its view
+			at := slices.IndexFunc(paths, func(p string) bool {
+				return path.Base(path.Dir(p)) == "ledgers" && strings.Contains(path.Base(p), "@-@c-")
+			})
+			if at < 0 {
 				return
 			}
 			once.Do(func() {
-				b.remove(a, b.own(a, "lives/"+id))
-				b.remove(a, b.own(a, "ledgers/"+id))
+				id := path.Base(paths[at])
+				b.remove(a, b.own(a, "lives/"+id), b.own(a, "ledgers/"+id))
 				gone.Store(&id)
 			})
 		})

@@ -66,7 +66,7 @@ func walk(b *bed, ses registry.Session, path string) string {
 
 var (
 	stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
-	marks  = regexp.MustCompile(`(/notices/\S+) E "[^"]+ \d+"`)
+	marks  = regexp.MustCompile(`(/notices/\S+) E "[^"]+? \d+\\n\d+\\n\{\\"epoch.*"`)
 	leads  = regexp.MustCompile(`(/leader/election/instance|/term) E "([^" ]*)(?: \d+)?"`)
 	zones  = regexp.MustCompile(`,\\"zone\\":\\"[^\\]*\\"`)
 	hosts  = regexp.MustCompile(`,\\"host\\":\\"[^\\]*\\"`)
@@ -86,6 +86,6 @@ func normal(b *bed, tree string, ins ...*instance) string {
 	}
 	tree = zones.ReplaceAllString(tree, `,\"zone\":\"ZONE\"`)
 	tree = hosts.ReplaceAllString(tree, `,\"host\":\"HOST\"`)
-	tree = marks.ReplaceAllString(tree, `$1 E "LEADER N"`)
+	tree = marks.ReplaceAllString(tree, `$1 E "LEADER N\nVERSION\nLEDGER"`)
 	return stamps.ReplaceAllString(tree, "TIME")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/registry"
 )
 
 // A Life is the value of a life's node.
@@ -222,22 +223,36 @@ type Notice struct {
 	// Still asks the instance to commit nothing for a moment, so that the leader's
 	// commit is not refused again and again.
 	Still bool
+	// Ledger is what was written, at which Version of its node, so that nobody has to read it. Without one it must
+	// be read.
+	Version registry.Version
+	Ledger  string
 }
 
 const stillWord = " still"
 
 // MarshalNotice writes the value of a notice.
 func MarshalNotice(n Notice) []byte {
+	value := n.Stamp
 	if n.Still {
-		return []byte(n.Stamp + stillWord)
+		value += stillWord
 	}
-	return []byte(n.Stamp)
+	if n.Ledger != "" {
+		value += "\n" + strconv.FormatInt(int64(n.Version), 10) + "\n" + n.Ledger
+	}
+	return []byte(value)
 }
 
 // UnmarshalNotice reads any value.
 func UnmarshalNotice(value []byte) Notice {
-	stamp, still := strings.CutSuffix(string(value), stillWord)
-	return Notice{Stamp: stamp, Still: still}
+	n := Notice{Stamp: string(value)}
+	if parts := strings.SplitN(n.Stamp, "\n", 3); len(parts) == 3 && parts[2] != "" {
+		if v, err := strconv.ParseInt(parts[1], 10, 64); err == nil && strconv.FormatInt(v, 10) == parts[1] {
+			n = Notice{Stamp: parts[0], Version: registry.Version(v), Ledger: parts[2]}
+		}
+	}
+	n.Stamp, n.Still = strings.CutSuffix(n.Stamp, stillWord)
+	return n
 }
 
 // A Term is the value of the leader's term.

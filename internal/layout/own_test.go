@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/elasticron/elasticron/internal/field"
+	"github.com/elasticron/elasticron/registry"
 )
 
 // ownInstants are what the codecs of our own nodes must write and read: also the zero time,
@@ -94,7 +95,10 @@ func TestOwnValuesRoundTrip(t *testing.T) {
 		clock := Clock{Number: rapid.Int64Min(0).Draw(t, "asked"), Off: words.Draw(t, "off"), Leader: words.Draw(t, "answers"), At: ownInstants.Draw(t, "told")}
 		k, err := UnmarshalClock(MarshalClock(clock))
 		check(t, clock, k, err)
-		notice := Notice{words.Draw(t, "stamp"), rapid.Bool().Draw(t, "still")}
+		notice := Notice{Stamp: words.Draw(t, "stamp"), Still: rapid.Bool().Draw(t, "still")}
+		if notice.Ledger = rapid.String().Draw(t, "ledger"); notice.Ledger != "" {
+			notice.Version = registry.Version(rapid.Int64().Draw(t, "version"))
+		}
 		check(t, notice, UnmarshalNotice(MarshalNotice(notice)), nil)
 		term := Term{words.Draw(t, "leader"), rapid.IntRange(0, 1<<40).Draw(t, "commits")}
 		check(t, term, UnmarshalTerm(MarshalTerm(term)), nil)
@@ -127,7 +131,8 @@ func TestOwnValuesAreWrittenInUTC(t *testing.T) {
 			Before: []Past{{Rule{Cron: "@hourly", Zone: "UTC"}, now}}})))
 	require.JSONEq(t, `{"n":1,"cron":"@daily","since":"2026-11-20T23:30:00Z","floor":"2026-11-20T23:30:00Z"}`,
 		string(MarshalSchedule(Schedule{Number: 1, Rule: Rule{Cron: "@daily"}, Since: now, Floor: now})))
-	require.Equal(t, "7-1 still", string(MarshalNotice(Notice{"7-1", true})))
+	require.Equal(t, "7-1 still", string(MarshalNotice(Notice{Stamp: "7-1", Still: true})))
+	require.Equal(t, "7-1 still\n5\n{}", string(MarshalNotice(Notice{Stamp: "7-1", Still: true, Version: 5, Ledger: "{}"})))
 	require.Equal(t, "a 3", string(MarshalTerm(Term{"a", 3})))
 }
 
@@ -218,7 +223,8 @@ func FuzzOwn(f *testing.F) {
 	f.Add(MarshalBase(Base{Epoch: 1, To: 3, Through: now}))
 	f.Add(MarshalSchedule(Schedule{Number: 2, Rule: Rule{Cron: "@daily"}, Since: now,
 		Before: []Past{{Rule{Cron: "@hourly", Zone: "UTC"}, now}}}))
-	f.Add(MarshalNotice(Notice{"7-1", true}))
+	f.Add(MarshalNotice(Notice{Stamp: "7-1", Still: true}))
+	f.Add(MarshalNotice(Notice{Stamp: "7-1", Still: true, Version: 5, Ledger: "{}\n"}))
 	f.Add(MarshalTerm(Term{"a", 3}))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if l, err := UnmarshalLife(value); err == nil {

@@ -111,8 +111,13 @@ func (p *play) step() {
 	case 11: // an instance of ElasticJob comes or goes
 		p.rec.Show([]time.Duration{-1, 20 * time.Millisecond, time.Second}[p.random.IntN(3)], p.chance(40))
 	}
-	if p.chance(80) {
-		p.rec.Refresh(p.chance(10))
+	switch still := p.chance(10); {
+	case p.chance(20):
+	case p.chance(50):
+		is := p.node(p.place.Ledger)
+		p.rec.Take(still, Written{Version: is.Version, Value: is.Value})
+	default:
+		p.rec.Refresh(still)
 	}
 }
 

@@ -165,6 +165,7 @@ type Recorder struct {
 	version registry.Version
 	created registry.Revision
 	stale   bool // somebody else has written the ledger, or may have
+	written Written
 	refused bool // a commit was refused since somebody has
 	still   time.Time
 	took    time.Duration // how long the registry took to answer the last commit
@@ -205,6 +206,7 @@ func (r *Recorder) begin(p Place, node registry.Node, led *ledger.Ledger) {
 	if r.rounds = false; r.told != nil {
 		r.told = &ledger.Rounds{}
 	}
+	r.written = Written{}
 	r.gone, r.still = nil, time.Time{} // stale stays: somebody may have seen a write to the new ledger already
 }
 
@@ -240,9 +242,20 @@ func (r *Recorder) Submit(changes ...Change) {
 
 // Refresh has the ledger read: somebody else has written it, or may have. With still
 // nothing is committed for a moment afterwards, or until the next Refresh.
-func (r *Recorder) Refresh(still bool) {
+func (r *Recorder) Refresh(still bool) { r.Take(still, Written{}) }
+
+// Written is what somebody else has made of a ledger: the value of its node and its version. Without a value the
+// ledger must be read.
+type Written struct {
+	Version registry.Version
+	Value   []byte
+}
+
+// Take is Refresh where it is known what was written. The ledger is read only if that is older than what is known
+// already, or no ledger.
+func (r *Recorder) Take(still bool, w Written) {
 	r.mu.Lock()
-	r.stale = true
+	r.stale, r.written = true, w
 	r.still = time.Time{}
 	if still {
 		r.still = time.Now().Add(min(max(stillness, commitsInStillness*r.took), mostStillness))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/internal/layout/ledger"
+	"github.com/elasticron/elasticron/registry"
 )
 
 func TestAFireIsTwoCommitsAndNoRead(t *testing.T) {
@@ -15,7 +16,7 @@ func TestAFireIsTwoCommitsAndNoRead(t *testing.T) {
 		for k := 1; k <= 3; k++ {
 			steps := b.submit(begin, due(k), numbers(8)...)
 			synctest.Wait()
-			require.Equal(t, []applied{{steps, b.node(ledgerPath).Modified}}, b.take().applied)
+			require.Equal(t, []applied{{steps, b.node(b.place.Ledger).Modified}}, b.take().applied)
 			for n := range 8 {
 				require.Equal(t, due(k), b.item(n).Run)
 			}
@@ -190,6 +191,34 @@ func TestNothingIsSubmittedByNothing(t *testing.T) {
 		l := b.rec.Ledger()
 		l.Delete(0)
 		require.Equal(t, 1, b.rec.Ledger().Len(), "it is a copy")
+	})
+}
+
+// What the leader says to have written is not read, unless it is no news, or nonsense.
+func TestWhatWasWrittenIsTaken(t *testing.T) {
+	onBed(t, 3, func(b *bed) {
+		tell := func(ahead registry.Version, value []byte) told {
+			b.rec.Take(false, Written{Version: b.node(b.place.Ledger).Version + ahead, Value: value})
+			synctest.Wait()
+			return b.take()
+		}
+		before := b.node(b.place.Ledger).Value
+		b.rule(func(l *ledger.Ledger) { l.Delete(0) })
+		seen := tell(0, b.node(b.place.Ledger).Value).seen
+		require.Len(t, seen, 1)
+		require.Equal(t, []int{1, 2}, seen[0].Numbers())
+		b.requireRequests(0, 0)
+		require.Empty(t, tell(-1, before).seen, "the one before comes once more")
+		b.requireRequests(0, 1)
+		require.Empty(t, tell(5, []byte("nonsense")).seen)
+		b.requireRequests(0, 1)
+		b.rule(func(l *ledger.Ledger) { l.Delete(1) })
+		require.Len(t, tell(0, []byte("nonsense")).seen, 1)
+		b.requireRequests(0, 1)
+		b.submit(begin, due(1), 2)
+		synctest.Wait()
+		require.Len(t, b.take().steps(), 1)
+		b.requireRequests(1, 0)
 	})
 }
 

@@ -20,18 +20,31 @@ const torn = 50 * time.Millisecond
 func (r *Recorder) adopt(ctx context.Context) bool {
 	r.mu.Lock()
 	stale, refused, path := r.stale, r.refused, r.place.Ledger
-	r.stale, r.refused = false, false
+	node := registry.Node{Path: path, Created: r.created, Version: r.written.Version, Value: r.written.Value}
+	news := node.Version > r.version
+	r.stale, r.refused, r.written = false, false, Written{}
 	r.mu.Unlock()
 	if !stale {
 		return true
 	}
-	nodes, err := settle.Get(ctx, r.cfg.Session, r.owner.Hindered, path)
-	if err != nil {
-		return false // the session, or the registration, has ended
+	if news { // by whom it was told is not known
+		_, err := ledger.Decode(node.Value)
+		news = err == nil
 	}
-	node := nodes[0]
+	if !news {
+		nodes, err := settle.Get(ctx, r.cfg.Session, r.owner.Hindered, path)
+		if err != nil {
+			return false // the session, or the registration, has ended
+		}
+		node = nodes[0]
+	}
+	return r.adoptNode(ctx, node, refused)
+}
+
+// adoptNode takes over a ledger as its node holds it.
+func (r *Recorder) adoptNode(ctx context.Context, node registry.Node, refused bool) bool {
 	r.mu.Lock()
-	created, version, known := r.created, r.version, r.led
+	path, created, version, known := r.place.Ledger, r.created, r.version, r.led
 	r.mu.Unlock()
 	switch {
 	case node.Created != created:

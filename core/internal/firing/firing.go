@@ -292,8 +292,10 @@ func (f *Firing) Reset(of time.Time) {
 	f.arm()
 }
 
-// Refresh has the ledger read, which the leader has written.
-func (f *Firing) Refresh(still bool) { f.rec.Refresh(still) }
+// Refresh takes over the ledger, which the leader has written: it is read, unless the notice says what was written.
+func (f *Firing) Refresh(n layout.Notice) {
+	f.rec.Take(n.Still, execution.Written{Version: n.Version, Value: []byte(n.Ledger)})
+}
 
 // Stop begins nothing more. What runs goes on and is recorded; what has not been called
 // yet is given back, and what is owed stays owed.

@@ -175,6 +175,18 @@ func (s *distant) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 	return nodes, err
 }
 
+// Children counts as a read of what is below a path.
+func (s *distant) Children(ctx context.Context, path string) ([]string, error) {
+	s.reads([]string{below(path)})
+	d := s.delay(nil)
+	<-time.After(d / 2)
+	names, err := s.Session.Children(ctx, path)
+	<-time.After(d / 2)
+	return names, err
+}
+
+func below(path string) string { return path + "/*" }
+
 func at(d time.Duration) func([]registry.Op) time.Duration {
 	return func([]registry.Op) time.Duration { return d }
 }

@@ -113,6 +113,39 @@ func (b *bed) viewed(f func()) {
 	}
 }
 
+// Whoever is elected since the leader has died looks at once whether items wait for an owner. What nobody waits for it
+// does later: the ledger that holds nothing, and what is to be tidied.
+func TestWhatALeaderLeavesBehindIsTidiedLater(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		leader, others := b.crowd(9) // of six items
+		for range 3 {
+			if b.ledger(leader.id).Len() == 0 {
+				break
+			}
+			b.viewed(func() {})
+			leader.end()
+			took := b.until("its items have an owner", func() bool { return !b.get(b.job.Ledger(leader.id)).Exists() })
+			require.Less(b, took, 200*time.Millisecond)
+			require.Zero(b, b.had(below(b.job.Sharding())))
+			<-time.After(calm)
+			require.Equal(b, 1, b.had(below(b.job.Sharding())))
+			at := slices.IndexFunc(others, func(m *member) bool { return m.id == string(b.get(b.job.Leader()).Value) })
+			leader, others = others[at], slices.Delete(slices.Clone(others), at, at+1)
+		}
+		require.Zero(b, b.ledger(leader.id).Len(), "the test wants a leader that has none")
+		b.viewed(func() {})
+		leader.end()
+		b.until("another one leads", func() bool { return b.led(others...) })
+		<-time.After(unhurried - 200*time.Millisecond)
+		require.NotZero(b, b.had(b.job.Base()))
+		require.Zero(b, b.had(below(b.job.Sharding())))
+		require.True(b, b.get(b.job.Ledger(leader.id)).Exists())
+		<-time.After(calm)
+		require.Equal(b, 1, b.had(below(b.job.Sharding())))
+		require.False(b, b.get(b.job.Ledger(leader.id)).Exists())
+	})
+}
+
 // When an owner dies the leader reads once before it commits. That its instance's node goes too, while the leader
 // reads, is no reason to do so again.
 func TestAnOwnersDeathIsOneLook(t *testing.T) {

@@ -84,19 +84,9 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 		l.mu.Lock()
 		l.look = false // what was to be looked at until now is
 		l.mu.Unlock()
-		s, err := l.view(ctx, nodes)
-		again := false
-		var plan *sharding.Plan
-		if err == nil {
-			again, err = l.hush(ctx, s)
-		}
-		if err == nil && !again {
-			again, err = l.schedule(ctx, &s)
-		}
-		if err == nil && !again {
-			if plan, err = l.derive(ctx, &s); err != nil {
-				return nil, err
-			}
+		s, plan, again, err := l.plan(ctx, nodes)
+		if plan != nil {
+			l.knows = false
 			l.tellNotes(plan)
 			var done event.Resharded
 			done, err = l.write(ctx, plan, s, nodes)
@@ -122,6 +112,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 		case err != nil:
 			return nil, err
 		case !again:
+			l.knows = true
 			l.mu.Lock()
 			l.owners, l.present, l.looked = plan.Owners(), s.present(), inForce{s.base.Modified, s.schedule.Modified}
 			l.mu.Unlock()
@@ -131,6 +122,24 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 			return plan, nil
 		}
 	}
+}
+
+// plan derives what is to be written from a new view; no plan where something else had to be written first, and again
+// says so.
+func (l *Leader) plan(ctx context.Context, nodes map[string]registry.Node) (s snapshot, plan *sharding.Plan, again bool, err error) {
+	if s, err = l.view(ctx, nodes); err != nil {
+		return s, nil, false, err
+	}
+	if again, err = l.hush(ctx, s); again || err != nil {
+		return s, nil, again, err
+	}
+	if again, err = l.schedule(ctx, &s); again || err != nil {
+		return s, nil, again, err
+	}
+	if plan, err = l.derive(ctx, &s); err == nil && s.unlisted && plan.Final() {
+		return s, nil, false, errStale // of what is not known nothing is given up
+	}
+	return s, plan, false, err
 }
 
 // goesOn pauses, ever longer, until the view is taken again. It reports false when it is not.
@@ -203,6 +212,28 @@ type snapshot struct {
 	claim    registry.Node
 	first    []registry.Op   // the first schedule, made with the first base
 	notified map[string]bool // who has a notice
+	unlisted bool            // the ledgers are those of whom the leader knew
+}
+
+// bereaved returns whose ledgers are to be read where one that had items has gone since the latest plan, false where
+// nobody has, or the ledgers are to be listed. Somebody waits then, and what holds items is known: since that plan
+// no leader has given any away, and who registers anew brings what its former ledger had, which is missed.
+func (l *Leader) bereaved() (ids []string, known bool) {
+	if l.refused > 0 || !l.knows {
+		return nil, false
+	}
+	lives := l.cfg.Host.Facts().Lives
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range l.owners {
+		known = known || !slices.Contains(lives, id) && slices.Contains(l.present, id)
+	}
+	if !known {
+		return nil, false
+	}
+	ids = slices.Concat(l.owners, l.present)
+	slices.Sort(ids)
+	return slices.Compact(ids), true
 }
 
 // view reads the ledgers, lives and notices. A ledger is made with its life, and is
@@ -210,9 +241,11 @@ type snapshot struct {
 // move, where there are few: somebody waits for them.
 func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s snapshot, err error) {
 	job := l.cfg.Job
-	names, err := l.cfg.Session.Names(ctx, job.Ledgers())
-	if err != nil {
-		return s, fmt.Errorf("core: ledgers: %w", err)
+	names, known := l.bereaved()
+	if !known {
+		if names, err = l.cfg.Session.Names(ctx, job.Ledgers()); err != nil {
+			return s, fmt.Errorf("core: ledgers: %w", err)
+		}
 	}
 	f := l.cfg.Host.Facts()
 	ids := names
@@ -226,13 +259,13 @@ func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s sn
 	if listened {
 		paths = append(paths, job.Claim())
 	}
-	known := len(paths)
+	fixed := len(paths)
 	paths = append(paths, l.likelyItems(f, items)...)
 	nodes, of, err := l.read(ctx, paths, ids, f.Stands)
 	if err != nil {
 		return s, fmt.Errorf("core: ledgers: %w", err)
 	}
-	for _, n := range nodes[known:] {
+	for _, n := range nodes[fixed:] {
 		items[n.Path] = n
 	}
 	// A registration that was listed, or seen, and is gone by now may stand under another
@@ -245,7 +278,7 @@ func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s sn
 			return s, fmt.Errorf("core: ledgers: %w", errStale)
 		}
 	}
-	s.term, s.base, s.schedule, s.notified = nodes[0], nodes[1], nodes[2], map[string]bool{}
+	s.term, s.base, s.schedule, s.notified, s.unlisted = nodes[0], nodes[1], nodes[2], map[string]bool{}, known
 	if listened {
 		s.claim = nodes[5]
 	}

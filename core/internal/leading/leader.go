@@ -126,6 +126,7 @@ type Leader struct {
 	away     bool // items are bound to instances that are not there
 	wary     bool // a look is to come, whatever happens
 	later    bool // likewise, where nobody has looked until then
+	tidies   bool // and it is then that what a leader which died has left behind is tidied
 	asked    bool // requests or runs are to be looked at
 	fresh    bool // its term has not looked at rounds yet
 	back     bool // others are to be elected first
@@ -152,6 +153,7 @@ type Leader struct {
 
 	// Of the work task alone:
 	stamp     int                   // of this leader's commits
+	knows     bool                  // the latest plan was carried out: what holds items is in owners
 	refused   int                   // commits in a row that met a change of a ledger
 	contended []string              // whose ledgers the last of them would have written
 	damaged   map[string]damage     // pages that somebody has made or deleted, as they say, by their ledger's path
@@ -245,18 +247,30 @@ const unhurried = 5 * time.Second
 
 // LookLater is Look for what nobody waits for.
 func (l *Leader) LookLater() {
-	spread := time.Duration(l.cfg.Job.ElectionOrder(l.cfg.ID) % uint64(2*unhurried))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.look = true; l.later || !l.led {
-		return // whoever is elected looks
+	if l.look = true; l.led { // else whoever is elected looks
+		l.putOff()
+	}
+}
+
+// putOff has the leader do later what nobody waits for. The caller holds mu.
+func (l *Leader) putOff() {
+	if l.later {
+		return
 	}
 	l.later = true
+	spread := time.Duration(l.cfg.Job.ElectionOrder(l.cfg.ID) % uint64(2*unhurried))
 	time.AfterFunc(unhurried+spread, func() {
 		l.mu.Lock()
-		l.later = false
+		tidies := l.tidies
+		l.later, l.tidies = false, false
 		l.mu.Unlock()
-		l.work.Poke()
+		if tidies {
+			l.Reconcile()
+		} else {
+			l.work.Poke()
+		}
 	})
 }
 
@@ -309,8 +323,14 @@ func (l *Leader) OnLeader(n registry.Node) {
 	}
 	switch {
 	case self:
-		l.led, l.look, l.untidy, l.mend = true, true, true, true
+		l.led, l.look = true, true
 		l.fresh = l.fresh || follow
+		if l.bereft && !l.java { // items may wait for an owner; for what is to be tidied nobody does
+			l.tidies = true
+			l.putOff()
+		} else {
+			l.untidy, l.mend = true, true
+		}
 	case n.Exists():
 		l.bereft = false
 		l.java = n.Ephemeral && layout.IsJava(now)

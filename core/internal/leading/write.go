@@ -51,13 +51,25 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 		}
 		next = &step
 	}
-	if next == nil {
+	if next == nil || done.Commits == 0 && next.OnlyDrops() && l.putsOff() {
 		return done, l.clear(ctx, p, s, nodes)
 	}
 	if err := w.commit(ctx, *next, true); err != nil {
 		return done, err
 	}
 	return done, l.nudge(ctx, p, w.s, nil)
+}
+
+// putsOff reports whether the ledgers of the dead that hold nothing are left to a later look: the one who led has died,
+// and with him instances of other jobs, in which items wait for an owner.
+func (l *Leader) putsOff() bool {
+	l.mu.Lock()
+	bereft := l.bereft
+	l.mu.Unlock()
+	if bereft {
+		l.LookLater()
+	}
+	return bereft
 }
 
 // javaAssigned reports whether ElasticJob has given away an item that moves: it has led since
@@ -220,7 +232,7 @@ func (l *Leader) room(nodes map[string]registry.Node) sharding.Room {
 	const flags = 2
 	return sharding.Room{
 		Ops: limits.MaxOps - guardOps - flags - 1, Bytes: limits.MaxBytes - 8*longest, MaxValue: limits.MaxValue,
-		LedgerOps: 2, LedgerBytes: 2 * longest, MoveBytes: 2 * longest, Single: l.refused > 0,
+		LedgerOps: 2, LedgerBytes: 2*longest + mostTold, MoveBytes: 2 * longest, Single: l.refused > 0,
 		MoveOps: func(n int) int {
 			if nodes[l.cfg.Job.Item(n)].Exists() {
 				return 1
@@ -288,7 +300,24 @@ func (l *Leader) nudge(ctx context.Context, p *sharding.Plan, s snapshot, ops []
 // notice tells an instance that its ledger was written; with still it is asked to commit
 // nothing for a moment. The stamp is that of the commit.
 func (l *Leader) notice(id string, still bool) registry.Op {
-	n := layout.Notice{Stamp: fmt.Sprintf("%s %d", l.cfg.ID, l.stamp+1), Still: still}
+	return l.noticeOf(id, layout.Notice{Still: still})
+}
+
+// mostTold is how long a ledger may be, in bytes, that is written to the notice too.
+const mostTold = 512
+
+// tell is notice with what was written, where that is short: its owner, for whom somebody may wait, goes on by it
+// without reading the ledger.
+func (l *Leader) tell(w sharding.Write, still bool) registry.Op {
+	n := layout.Notice{Still: still}
+	if len(w.Pages) == 0 && len(w.Value) <= mostTold {
+		n.Version, n.Ledger = w.Version+1, string(w.Value)
+	}
+	return l.noticeOf(w.ID, n)
+}
+
+func (l *Leader) noticeOf(id string, n layout.Notice) registry.Op {
+	n.Stamp = fmt.Sprintf("%s %d", l.cfg.ID, l.stamp+1)
 	return registry.Set(l.cfg.Job.Notice(id), layout.MarshalNotice(n), registry.AnyVersion)
 }
 
@@ -304,7 +333,7 @@ func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]regist
 	for _, w := range step.Ledgers {
 		ops = append(ops, registry.Set(l.cfg.Job.Ledger(w.ID), w.Value, w.Version))
 		if s.notified[w.ID] { // else it is dead, or will register anew
-			ops = append(ops, l.notice(w.ID, still))
+			ops = append(ops, l.tell(w, still))
 		}
 		for _, p := range w.Pages {
 			ops = append(ops, pages.Op(l.cfg.Job.Ledger(w.ID), p))

@@ -183,9 +183,18 @@ func (m *Member) onInstance(n registry.Node) func() {
 	return m.look
 }
 
-// gone tells the leader that the node of an instance, or its life, is not there any more.
+// gone tells the leader that the node of an instance, or its life, is not there any more. Whether this instance may
+// lead does not depend on another.
 func (m *Member) gone(id string) func() {
-	return func() { m.tellLeader(func(l *leading.Leader) { l.Gone(id) }) }
+	return func() {
+		m.mu.Lock()
+		l := m.leader
+		m.mu.Unlock()
+		if l != nil {
+			l.Gone(id)
+		}
+		m.Changed()
+	}
 }
 
 func (m *Member) onLife(n registry.Node) func() {
@@ -424,7 +433,7 @@ func (m *Member) tellLeader(look func(*leading.Leader)) {
 	m.Changed()
 }
 
-// onNotice has the ledger read that the leader has written.
+// onNotice takes over the ledger that the leader has written.
 func (m *Member) onNotice(e registry.Event) {
 	if e.Synced || (e.Node.Exists() && e.Node.Version == 0) {
 		return
@@ -435,7 +444,7 @@ func (m *Member) onNotice(e registry.Event) {
 	if !e.Node.Exists() {
 		m.Gone(errNoticeGone)
 	} else if f != nil {
-		f.Refresh(layout.UnmarshalNotice(e.Node.Value).Still)
+		f.Refresh(layout.UnmarshalNotice(e.Node.Value))
 	}
 }
 

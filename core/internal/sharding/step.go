@@ -23,6 +23,9 @@ type Step struct {
 	Drop []Write
 }
 
+// OnlyDrops reports whether the step deletes ledgers that hold nothing, and does nothing else.
+func (s Step) OnlyDrops() bool { return s.Base == nil && len(s.Moves) == 0 && len(s.Ledgers) == 0 }
+
 // A Write is a ledger of an instance at the version it must have.
 type Write struct {
 	ID      string

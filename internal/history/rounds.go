@@ -159,8 +159,8 @@ type hearing struct {
 	answer *Record // nil: it did not return
 }
 
-// slow is when the call was over, should its listener not have returned by then; never: it had. Whoever is to stop
-// cancels the call, and waits for it only as long as for what runs.
+// slow is when the call was over, should its listener not have returned by then; never: it had. A process that
+// stops cancels the call, and waits for it no longer than for what runs.
 func (c *checker) slow(h hearing) time.Duration {
 	over := min(later(h.call.At, c.rules.Listen), max(h.call.At, c.process(h.call.Who).stopping))
 	switch {

@@ -164,9 +164,9 @@ type Recorder struct {
 	led     *ledger.Ledger
 	version registry.Version
 	created registry.Revision
-	stale   bool // somebody else has written the ledger, or may have
-	written Written
-	refused bool // a commit was refused since somebody has
+	stale   bool    // somebody else has written the ledger, or may have
+	written Written // what that was, as far as it was told
+	refused bool    // a commit was refused since somebody has
 	still   time.Time
 	took    time.Duration // how long the registry took to answer the last commit
 	queue   []*entry
@@ -251,8 +251,8 @@ type Written struct {
 	Value   []byte
 }
 
-// Take is Refresh where it is known what was written. The ledger is read only if that is older than what is known
-// already, or no ledger.
+// Take is Refresh for whoever was told what was written. The ledger is read only where that is no later than what is
+// known, or is no whole ledger.
 func (r *Recorder) Take(still bool, w Written) {
 	r.mu.Lock()
 	r.stale, r.written = true, w

@@ -16,7 +16,7 @@ func TestAFireIsTwoCommitsAndNoRead(t *testing.T) {
 		for k := 1; k <= 3; k++ {
 			steps := b.submit(begin, due(k), numbers(8)...)
 			synctest.Wait()
-			require.Equal(t, []applied{{steps, b.node(b.place.Ledger).Modified}}, b.take().applied)
+			require.Equal(t, []applied{{steps, b.node(ledgerPath).Modified}}, b.take().applied)
 			for n := range 8 {
 				require.Equal(t, due(k), b.item(n).Run)
 			}
@@ -198,13 +198,13 @@ func TestNothingIsSubmittedByNothing(t *testing.T) {
 func TestWhatWasWrittenIsTaken(t *testing.T) {
 	onBed(t, 3, func(b *bed) {
 		tell := func(ahead registry.Version, value []byte) told {
-			b.rec.Take(false, Written{Version: b.node(b.place.Ledger).Version + ahead, Value: value})
+			b.rec.Take(false, Written{Version: b.node(ledgerPath).Version + ahead, Value: value})
 			synctest.Wait()
 			return b.take()
 		}
-		before := b.node(b.place.Ledger).Value
+		before := b.node(ledgerPath).Value
 		b.rule(func(l *ledger.Ledger) { l.Delete(0) })
-		seen := tell(0, b.node(b.place.Ledger).Value).seen
+		seen := tell(0, b.node(ledgerPath).Value).seen
 		require.Len(t, seen, 1)
 		require.Equal(t, []int{1, 2}, seen[0].Numbers())
 		b.requireRequests(0, 0)

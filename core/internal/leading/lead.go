@@ -159,7 +159,7 @@ func (l *Leader) hush(ctx context.Context, s snapshot) (bool, error) {
 	var ops []registry.Op
 	for _, id := range l.contended {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
-			ops = append(ops, l.notice(id, true))
+			ops = append(ops, l.notice(id, layout.Notice{Still: true}))
 		}
 	}
 	l.contended = nil
@@ -215,14 +215,13 @@ type snapshot struct {
 	unlisted bool            // the ledgers are those of whom the leader knew
 }
 
-// bereaved returns whose ledgers are to be read where one that had items has gone since the latest plan, false where
-// nobody has, or the ledgers are to be listed. Somebody waits then, and what holds items is known: since that plan
-// no leader has given any away, and who registers anew brings what its former ledger had, which is missed.
-func (l *Leader) bereaved() (ids []string, known bool) {
+// bereaved returns whose ledgers may hold items, where an owner has gone since the latest plan: its items wait, and no
+// list of the ledgers is needed. Since that plan no leader has given items away, and whoever registers anew takes them
+// from a ledger that is found missing. False: no owner has gone, or the latest plan was not carried out.
+func (l *Leader) bereaved(lives []string) (ids []string, known bool) {
 	if l.refused > 0 || !l.knows {
 		return nil, false
 	}
-	lives := l.cfg.Host.Facts().Lives
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range l.owners {
@@ -241,13 +240,14 @@ func (l *Leader) bereaved() (ids []string, known bool) {
 // move, where there are few: somebody waits for them.
 func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s snapshot, err error) {
 	job := l.cfg.Job
-	names, known := l.bereaved()
+	f := l.cfg.Host.Facts()
+	names, known := l.bereaved(f.Lives)
 	if !known {
 		if names, err = l.cfg.Session.Names(ctx, job.Ledgers()); err != nil {
 			return s, fmt.Errorf("core: ledgers: %w", err)
 		}
+		f = l.cfg.Host.Facts() // not older than the list
 	}
-	f := l.cfg.Host.Facts()
 	ids := names
 	for _, id := range append(f.Lives, f.Instances...) {
 		if !slices.Contains(ids, id) {

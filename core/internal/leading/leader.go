@@ -126,7 +126,7 @@ type Leader struct {
 	away     bool // items are bound to instances that are not there
 	wary     bool // a look is to come, whatever happens
 	later    bool // likewise, where nobody has looked until then
-	tidies   bool // and it is then that what a leader which died has left behind is tidied
+	tidies   bool // the later look tidies too, after a leader that has died
 	asked    bool // requests or runs are to be looked at
 	fresh    bool // its term has not looked at rounds yet
 	back     bool // others are to be elected first

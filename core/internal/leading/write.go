@@ -60,8 +60,8 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 	return done, l.nudge(ctx, p, w.s, nil)
 }
 
-// putsOff reports whether the ledgers of the dead that hold nothing are left to a later look: the one who led has died,
-// and with him instances of other jobs, in which items wait for an owner.
+// putsOff leaves empty ledgers of the dead to a later look where the leader before has died: in other jobs of its
+// process items may wait for an owner. It reports whether it did.
 func (l *Leader) putsOff() bool {
 	l.mu.Lock()
 	bereft := l.bereft
@@ -288,7 +288,7 @@ func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 func (l *Leader) nudge(ctx context.Context, p *sharding.Plan, s snapshot, ops []registry.Op) error {
 	for _, id := range p.Nudge {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
-			ops = append(ops, l.notice(id, false))
+			ops = append(ops, l.notice(id, layout.Notice{}))
 		}
 	}
 	if len(ops) == 0 {
@@ -297,28 +297,22 @@ func (l *Leader) nudge(ctx context.Context, p *sharding.Plan, s snapshot, ops []
 	return l.commit(ctx, s, ops)
 }
 
-// notice tells an instance that its ledger was written; with still it is asked to commit
-// nothing for a moment. The stamp is that of the commit.
-func (l *Leader) notice(id string, still bool) registry.Op {
-	return l.noticeOf(id, layout.Notice{Still: still})
+// notice tells an instance that its ledger was written. It stamps the notice with the next commit.
+func (l *Leader) notice(id string, n layout.Notice) registry.Op {
+	n.Stamp = fmt.Sprintf("%s %d", l.cfg.ID, l.stamp+1)
+	return registry.Set(l.cfg.Job.Notice(id), layout.MarshalNotice(n), registry.AnyVersion)
 }
 
 // mostTold is how long a ledger may be, in bytes, that is written to the notice too.
 const mostTold = 512
 
-// tell is notice with what was written, where that is short: its owner, for whom somebody may wait, goes on by it
-// without reading the ledger.
+// tell is the notice of a write. It holds the ledger where that is short, so that its owner has no need to read it.
 func (l *Leader) tell(w sharding.Write, still bool) registry.Op {
 	n := layout.Notice{Still: still}
 	if len(w.Pages) == 0 && len(w.Value) <= mostTold {
 		n.Version, n.Ledger = w.Version+1, string(w.Value)
 	}
-	return l.noticeOf(w.ID, n)
-}
-
-func (l *Leader) noticeOf(id string, n layout.Notice) registry.Op {
-	n.Stamp = fmt.Sprintf("%s %d", l.cfg.ID, l.stamp+1)
-	return registry.Set(l.cfg.Job.Notice(id), layout.MarshalNotice(n), registry.AnyVersion)
+	return l.notice(w.ID, n)
 }
 
 func (l *Leader) stepOps(step sharding.Step, s snapshot, nodes map[string]registry.Node, still bool) []registry.Op {

@@ -608,13 +608,14 @@ func (w *world) forgot(v history.Violation) bool {
 		if latest := w.latest(v.Key, warned.At); latest.After(on) {
 			on = latest // by the clock of another owner
 		}
-		owed := due.After(e.at.Add(-behind)) || due.After(w.reached(v.Key, w.common(e.at)))
+		owed := due.After(e.at.Add(-behind)) || !due.Before(w.reached(v.Key, w.common(e.at)))
 		return lost && owed && !due.After(on)
 	})
 }
 
-// reached is the latest fire of an item that anybody had decided about at an instant: all after it may be owed,
-// however long it has waited for the instance to which it is bound.
+// reached is the latest fire of an item that anybody had decided about at an instant: it may not have been told as ended
+// or cut, and all after it may be owed, however long they have waited, for the instance to which the item is bound, or
+// for anybody to come.
 func (w *world) reached(k history.Key, at time.Duration) (latest time.Time) {
 	for _, r := range w.log.records {
 		of := (r.Kind == history.Entered && r.Request == 0 && r.Item == k.Item) ||

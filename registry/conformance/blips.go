@@ -100,15 +100,18 @@ func (t *caseRun) blip(how string) *blip {
 	return b
 }
 
-// reads goes on reading until the fault is over, and once more. A session may be lost meanwhile, where the fault
-// is a restart; a store has nothing to lose.
+// reads goes on reading until the fault is over, and once more. The fault begins when all of them read. A session may be
+// lost meanwhile, where the fault is a restart; a store has nothing to lose.
 func (b *blip) reads(fault func() error) {
 	t := b.t
 	over := make(chan struct{})
-	var all sync.WaitGroup
+	var reading, all sync.WaitGroup
+	reading.Add(len(b.read))
 	for of, call := range b.read {
 		all.Go(func() {
-			for last := false; !last; {
+			begun := sync.OnceFunc(reading.Done)
+			defer begun()
+			for last := false; !last; begun() {
 				last = isClosed(over)
 				err := call()
 				if errors.Is(err, registry.ErrSessionLost) && b.s.Err() != nil && strings.HasSuffix(of, "session") {
@@ -121,6 +124,7 @@ func (b *blip) reads(fault func() error) {
 			}
 		})
 	}
+	reading.Wait()
 	err := fault()
 	close(over)
 	all.Wait()

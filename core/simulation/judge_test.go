@@ -613,9 +613,9 @@ func (w *world) forgot(v history.Violation) bool {
 	})
 }
 
-// reached is the latest fire of an item that anybody had decided about at an instant: it may not have been told as ended
-// or cut, and all after it may be owed, however long they have waited, for the instance to which the item is bound, or
-// for anybody to come.
+// reached is the latest fire of an item that anybody had decided about at an instant. Its end may be untold, and all
+// fires after it may be owed, however long ago they came due: the instance to which the item is bound may be away, or
+// all instances.
 func (w *world) reached(k history.Key, at time.Duration) (latest time.Time) {
 	for _, r := range w.log.records {
 		of := (r.Kind == history.Entered && r.Request == 0 && r.Item == k.Item) ||

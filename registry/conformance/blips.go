@@ -100,8 +100,8 @@ func (t *caseRun) blip(how string) *blip {
 	return b
 }
 
-// reads goes on reading until the fault is over, and once more. The fault begins when all of them read. A session may be
-// lost meanwhile, where the fault is a restart; a store has nothing to lose.
+// reads goes on reading until the fault is over, and once more. The fault begins when each reader has had an answer. A
+// session may be lost meanwhile, where the fault is a restart; a store has nothing to lose.
 func (b *blip) reads(fault func() error) {
 	t := b.t
 	over := make(chan struct{})

@@ -321,7 +321,7 @@ func TestDefectNewDataComesBeforeItsEvent(t *testing.T) {
 	const rounds = 10
 	other := direct(t)
 	node := fresh(t, other)
-	ctx := within(t, 60*time.Second)
+	ctx := within(t, 2*time.Minute)
 	set := func() int64 {
 		w, err := other.Multi(ctx, &zk.SetDataRequest{Path: node, Version: -1})
 		require.NoError(t, err)
@@ -331,7 +331,7 @@ func TestDefectNewDataComesBeforeItsEvent(t *testing.T) {
 	if raceDetector {
 		t.Log("bare: not shown, since it also races on its zxid here, which the detector reports; make defects shows it")
 	} else {
-		require.Positive(t, bareNewDataFirst(t, node, rounds, set))
+		require.True(t, bareNewDataFirst(t, node, 6*rounds, set))
 	}
 
 	proxy := way(t)
@@ -356,12 +356,12 @@ func TestDefectNewDataComesBeforeItsEvent(t *testing.T) {
 	}
 }
 
-// bareNewDataFirst counts the rounds in which it did.
-func bareNewDataFirst(t *testing.T, node string, rounds int, set func() int64) (first int) {
+// bareNewDataFirst reports whether it did, in one of so many rounds: on a busy machine that may take a while.
+func bareNewDataFirst(t *testing.T, node string, rounds int, set func() int64) bool {
 	t.Helper()
 	proxy := way(t)
 	c := bare(t, []string{proxy.Addr()}, 10*time.Second, nil, nil)
-	for range rounds {
+	for n := range rounds {
 		_, _, fired, err := c.GetW(node)
 		require.NoError(t, err)
 		heal := proxy.Refuse()
@@ -376,13 +376,14 @@ func bareNewDataFirst(t *testing.T, node string, rounds int, set func() int64) (
 			}
 		}()
 		heal()
-		if <-read {
-			first++
-		}
+		first := <-read
 		<-fired
+		if first {
+			t.Logf("bare: new data came first in round %d", n+1)
+			return true
+		}
 	}
-	t.Logf("bare: new data came first in %d of %d rounds", first, rounds)
-	return first
+	return false
 }
 
 // An oversized request breaks the connection, and with it all others under way.

@@ -63,9 +63,10 @@
 //     it, and reads none of it after the return (R30). What a call returns belongs
 //     to the caller too: no two callers share it, and the adapter forgets it (R31).
 //   - A context bounds the call that it is passed to. When it ends once the call
-//     has returned, it touches nothing that the call has made (R32). When it has
-//     ended before the call, nothing is sent and the error wraps the context's
-//     (R33), but for Close and Release, which then try once (R34).
+//     has returned, it touches nothing that the call has made (R32), and nothing
+//     waits for its end (R115). When it has ended before the call, nothing is sent
+//     and the error wraps the context's (R33), but for Close and Release, which
+//     then try once (R34).
 //
 // # Errors
 //

@@ -125,12 +125,12 @@ type Session interface {
 	Err() error
 
 	// Close ends the session at the service, so that its ephemeral nodes vanish at once (R99), and joins its
-	// goroutines (R100). On a session that is lost or cut off it still tries once to end it at the service (R101). It
-	// waits for the service no longer than ctx (R102); with a ctx that has ended already it makes one attempt, of at
-	// most a quarter of the session's timeout (R34). The error then says that the nodes vanish only by expiry, and nil
-	// that they are gone (R99). Calls in flight fail with ErrSessionLost (R103). It is idempotent (R104): a Close
-	// beside another, or after it, waits no longer than its own ctx either (R102), and holds up no other session
-	// (R16).
+	// goroutines (R100). Its Registry keeps nothing of it then (R114). On a session that is lost or cut off it still
+	// tries once to end it at the service (R101). It waits for the service no longer than ctx (R102); with a ctx that
+	// has ended already it makes one attempt, of at most a quarter of the session's timeout (R34). The error then says
+	// that the nodes vanish only by expiry, and nil that they are gone (R99). Calls in flight fail with ErrSessionLost
+	// (R103). It is idempotent (R104): a Close beside another, or after it, waits no longer than its own ctx either
+	// (R102), and holds up no other session (R16).
 	Close(ctx context.Context) error
 }
 
@@ -155,6 +155,7 @@ type Lock interface {
 	// node; when Lost was closed because that is gone, what others make at Path stays (R110). nil says that the node is
 	// gone, whoever deleted it (R111). On a lost session it fails with ErrSessionLost, unless it was known before that
 	// the node is gone (R8). What is refused with ErrDenied is tried again by the next Release (R111). When ctx ends
-	// first, or has ended already, the release goes on for as long as the session lives (R34).
+	// first, or has ended already, the release goes on for as long as the session lives (R34). The session keeps nothing
+	// of a lock that was released (R114).
 	Release(ctx context.Context) error
 }

@@ -49,7 +49,7 @@ type Watcher interface {
 	Next(ctx context.Context) ([]Event, error)
 
 	// Close ends the watcher, wakes Next, and frees what it holds here (R67), cut off from
-	// the service too. What the service keeps for it is freed at once, by its next change,
+	// the service too: its session keeps nothing of it (R114). What the service keeps for it is freed at once, by its next change,
 	// or with the session, as the adapter says; so after Remove. It is idempotent.
 	Close() error
 }

@@ -20,7 +20,7 @@ type breakage struct {
 }
 
 var breakages = slices.Concat(commitBreakages, readBreakages, sessionBreakages, watchBreakages, lockBreakages, modelBreakages,
-	strictBreakages, errorBreakages, lifeBreakages, closeBreakages, spanBreakages, contextBreakages, followBreakages,
+	strictBreakages, errorBreakages, lifeBreakages, closeBreakages, freedBreakages, spanBreakages, contextBreakages, followBreakages,
 	queueBreakages, latchBreakages, releaseBreakages, endBreakages, storeBreakages, presentBreakages, readsBreakages,
 	ownersBreakages, watchApartBreakages, watchOutageBreakages, blipBreakages)
 

@@ -103,6 +103,14 @@ func inner(s registry.Session) registry.Session {
 	return s
 }
 
+// unobserved opens sessions that nobody remembers.
+func unobserved(r registry.Registry) registry.Registry {
+	if o, is := r.(*observedRegistry); is {
+		return o.Registry
+	}
+	return r
+}
+
 // observedRegistry hands out observed sessions.
 type observedRegistry struct {
 	registry.Registry

@@ -294,6 +294,43 @@ func TestARegistrationThatEndsBeforeItIsOpenedLeavesNothing(t *testing.T) {
 	})
 }
 
+// A registration whose first commit was applied late: another attempt had made it, and somebody had removed it, so that
+// the instance had registered anew. What came late lived as long as the session, and was given items that nobody ran.
+func TestARegistrationThatComesLateIsRemoved(t *testing.T) {
+	onEach(t, func(b *bed) {
+		w := newWitness()
+		cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 4}
+		c := b.start("c", w, cfg)
+		ses := b.open(c)
+		a := b.prepare("a", w, cfg)
+		var id string
+		a.gate.decide(func(ops []registry.Op) fate {
+			at := slices.IndexFunc(ops, func(op registry.Op) bool {
+				return op.Kind == registry.OpCreateEphemeral && path.Base(path.Dir(op.Path)) == "lives"
+			})
+			if at < 0 || id != "" {
+				return deliver
+			}
+			id = path.Base(ops[at].Path)
+			return appliedLate
+		})
+		require.NoError(b, a.Start(b.Context()))
+		b.until("both own items", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 })
+		require.Equal(b, id, a.job().Instance)
+		b.remove(c, b.own(a, "ledgers/"+id))
+		b.until("it has registered anew", func() bool { return a.job().Instance != id && a.job().Phase == core.PhaseRunning })
+		a.gate.late.Wait()
+		for _, dir := range []string{b.own(a, "lives"), b.own(a, "ledgers"), b.own(a, "notices"), b.path(a, "instances")} {
+			b.until("nothing of it is left in "+dir, func() bool {
+				names, err := ses.Children(b.Context(), dir)
+				require.NoError(b, err)
+				return len(names) == 2 && !slices.Contains(names, id)
+			})
+		}
+		b.until("both own items again", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 })
+	})
+}
+
 // A registration whose commit was applied while its outcome was not known, and of which nodes were deleted before its
 // maker tried again: it registers anew, and nothing of the former one stays. It once tried to make the same nodes for ever.
 func TestARegistrationThatIsNotKnownAndBrokenIsMadeAnew(t *testing.T) {

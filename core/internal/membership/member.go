@@ -132,7 +132,8 @@ type Member struct {
 	rounds        *hearings   // nil until the first round is claimed
 	late          *lateRounds // nil until there is the first one
 	former        *former
-	made          registry.Node // the ledger as the registration has made it; zero: it must be read
+	strays        map[string]bool // lives of this session that are not the registration's, as the watch has shown them
+	made          registry.Node   // the ledger as the registration has made it; zero: it must be read
 }
 
 // A stamp says which state of a node something is, or that there is none.
@@ -231,6 +232,7 @@ func (m *Member) advance(ctx context.Context) error {
 	for {
 		m.mu.Lock()
 		at, broken, shutDown, ready, deletedServer := m.stage, m.broken, m.shutDown, m.unsynced == 0, m.deletedServer
+		strays := len(m.strays) > 0
 		m.mu.Unlock()
 		var err error
 		switch {
@@ -254,6 +256,8 @@ func (m *Member) advance(ctx context.Context) error {
 			err = m.open(ctx)
 		case at == stageFiring && deletedServer != nil:
 			err = m.remakeServer(ctx, deletedServer)
+		case at == stageFiring && strays:
+			err = m.removeStrays(ctx)
 		default:
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -245,6 +246,39 @@ func (m *Member) remakeServer(ctx context.Context, was *server) error {
 	defer m.mu.Unlock()
 	if m.deletedServer == was { // else it has been deleted again
 		m.deletedServer = nil
+	}
+	return nil
+}
+
+// removeStrays removes registrations of this session that nobody goes by: the commit of one whose answer was lost can be
+// applied after another attempt has made that registration, and what removed it again. It would live as long as the
+// session, and be given items. What its ledger holds the leader gives to others, as that of an instance that is gone.
+func (m *Member) removeStrays(ctx context.Context) error {
+	own := m.registration()
+	m.mu.Lock()
+	ids := slices.Collect(maps.Keys(m.strays))
+	m.mu.Unlock()
+	for _, id := range ids {
+		job := m.cfg.Job
+		nodes, err := m.get(ctx, job.Life(id), job.Instance(id), job.Notice(id))
+		if err != nil {
+			return err
+		}
+		var ops []registry.Op
+		for _, n := range nodes {
+			if n.Exists() && n.Owned && id != own {
+				ops = append(ops, registry.Delete(n.Path, n.Version))
+			}
+		}
+		if len(ops) > 0 {
+			if _, err := m.cfg.Session.Commit(ctx, ops...); err != nil {
+				return fmt.Errorf("core: remove the registration %s, which came late: %w", id, err)
+			}
+			m.warn("the registration "+id+" of this session came into being late, by a commit whose answer was lost; it is removed", nil)
+		}
+		m.mu.Lock()
+		delete(m.strays, id)
+		m.mu.Unlock()
 	}
 	return nil
 }

@@ -210,6 +210,9 @@ func (m *Member) onLife(n registry.Node) func() {
 		}
 		return m.gone(id)
 	}
+	if n.Owned && id != m.id {
+		lazymap.Set(&m.strays, id, true)
+	}
 	says, err := layout.UnmarshalLife(n.Value)
 	if err != nil {
 		m.warn("foreign value in "+n.Path, err)

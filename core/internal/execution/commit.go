@@ -74,6 +74,11 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 		r.stale = r.stale || out.Uncertain || failed.Index == 1
 		r.refused = !out.Uncertain && failed.Index == 1 && errors.Is(failed, registry.ErrVersion)
 		r.mu.Unlock()
+		if out.Uncertain && failed.Index == 1 { // an attempt may have been applied, and somebody has written since
+			for _, e := range b.entries {
+				e.unknown = b.seq
+			}
+		}
 		r.amend(ctx, b, failed)
 	case denied:
 		r.revert(b)

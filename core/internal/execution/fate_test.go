@@ -130,6 +130,31 @@ func TestALedgerThatMovedOnSettlesAnUncertainBegin(t *testing.T) {
 	}
 }
 
+// The answer of a begin is lost, the leader writes the ledger and says so in a notice, and somebody destroys the ledger
+// before the begin is tried again. What the notice shows does not tell what it is the fence of: it was taken over, the
+// begin refused, and the item stood as running with nobody running it.
+func TestANoticeDoesNotSettleAnUncertainBegin(t *testing.T) {
+	onBed(t, 2, func(b *bed) {
+		b.fates(memory.AnswerLost)
+		b.submit(begin, due(1), 0, 1)
+		synctest.Wait()
+		b.rule(func(l *ledger.Ledger) {
+			rec, _ := l.Get(0)
+			require.True(t, rec.Running())
+			rec.Leaving = true
+			l.Set(0, rec)
+		})
+		node := b.node(ledgerPath)
+		b.rec.Take(false, Written{Version: node.Version, Value: node.Value})
+		b.do(registry.Set(ledgerPath, []byte("nothing of ours"), node.Version))
+		b.pass(10 * time.Second)
+		is := b.take()
+		require.ErrorIs(t, is.gone[0], errForeign)
+		require.Empty(t, is.steps(), "neither recorded nor refused: the next registration finds out")
+		require.False(t, b.rec.Ledger().Running() > 0)
+	})
+}
+
 // A node in the way refuses its item alone, and only when what is in flight is ruled out:
 // else the item would be recorded as running with nobody running it.
 func TestAnObstructedCreate(t *testing.T) {

@@ -303,10 +303,22 @@ func (r *Recorder) Suspend() {
 // its own.
 func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
 	r.mu.Lock()
-	var applied []Change
+	applied := r.learn(led.Seq)
+	r.begin(p, node, led.Clone())
+	r.overdue = true
+	r.mu.Unlock()
+	if len(applied) > 0 {
+		r.owner.Applied(applied, node.Modified)
+	}
+	r.task.Poke()
+}
+
+// learn takes out of the queue what a commit of unknown outcome has recorded after all: that of the Seq which a ledger
+// shows. What else was in such commits is not recorded, and never will be by them. The caller holds mu.
+func (r *Recorder) learn(seq int64) (applied []Change) {
 	waiting := r.queue[:0]
 	for _, e := range r.queue {
-		if e.unknown != 0 && e.unknown == led.Seq {
+		if e.unknown != 0 && e.unknown == seq {
 			applied = append(applied, e.Change)
 			r.note(e)
 			continue
@@ -315,13 +327,7 @@ func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
 		waiting = append(waiting, e)
 	}
 	r.queue = waiting
-	r.begin(p, node, led.Clone())
-	r.overdue = true
-	r.mu.Unlock()
-	if len(applied) > 0 {
-		r.owner.Applied(applied, node.Modified)
-	}
-	r.task.Poke()
+	return applied
 }
 
 func (r *Recorder) work() {

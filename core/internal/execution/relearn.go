@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/settle"
@@ -21,7 +22,8 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	r.mu.Lock()
 	stale, refused, path := r.stale, r.refused, r.place.Ledger
 	node := registry.Node{Path: path, Created: r.created, Version: r.written.Version, Value: r.written.Value}
-	news := node.Version > r.version
+	unknown := slices.ContainsFunc(r.queue, func(e *entry) bool { return e.unknown != 0 })
+	news := node.Version > r.version && !unknown // a notice does not say when a ledger was set: the fence of what it shows
 	r.stale, r.refused, r.written = false, false, Written{}
 	r.mu.Unlock()
 	if !stale {
@@ -38,7 +40,15 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 		}
 		node = nodes[0]
 	}
-	return r.adoptNode(ctx, node, refused)
+	if !r.adoptNode(ctx, node, refused) {
+		return false // what is unknown stays so, for Resume
+	}
+	r.mu.Lock()
+	for _, e := range r.queue {
+		e.unknown = 0
+	}
+	r.mu.Unlock()
+	return true
 }
 
 // adoptNode takes over a ledger as its node holds it.
@@ -94,8 +104,12 @@ func (r *Recorder) adoptNode(ctx context.Context, node registry.Node, refused bo
 	if r.told != nil {
 		*r.told = led.Rounds() // the leader knows what it has written
 	}
+	applied := r.learn(led.Seq)
 	r.mu.Unlock()
 	r.owner.Changed(led)
+	if len(applied) > 0 {
+		r.owner.Applied(applied, is.Node.Modified)
+	}
 	return true
 }
 

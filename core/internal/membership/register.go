@@ -260,12 +260,12 @@ func (m *Member) removeStrays(ctx context.Context) error {
 	m.mu.Unlock()
 	for _, id := range ids {
 		job := m.cfg.Job
-		nodes, err := m.get(ctx, job.Life(id), job.Instance(id), job.Notice(id))
+		nodes, err := m.get(ctx, job.Ledger(id), job.Life(id), job.Instance(id), job.Notice(id))
 		if err != nil {
 			return err
 		}
 		var ops []registry.Op
-		for _, n := range nodes {
+		for _, n := range nodes[1:] {
 			if n.Exists() && n.Owned && id != own {
 				ops = append(ops, registry.Delete(n.Path, n.Version))
 			}
@@ -275,12 +275,21 @@ func (m *Member) removeStrays(ctx context.Context) error {
 				return fmt.Errorf("core: remove the registration %s, which came late: %w", id, err)
 			}
 			m.warn("the registration "+id+" of this session came into being late, by a commit whose answer was lost; it is removed", nil)
+			m.removeUnused(ctx, nodes[0])
 		}
 		m.mu.Lock()
 		delete(m.strays, id)
 		m.mu.Unlock()
 	}
 	return nil
+}
+
+// removeUnused removes a ledger that has no items, where the leader may never have seen its life. It has one attempt: what
+// is left of it the leader finds when it looks at all of the job.
+func (m *Member) removeUnused(ctx context.Context, node registry.Node) {
+	if led, err := ledger.Decode(node.Value); node.Exists() && err == nil && led.Len() == 0 && len(led.Pages()) == 0 {
+		_, _ = m.cfg.Session.Commit(ctx, registry.Delete(node.Path, node.Version))
+	}
 }
 
 // inherit returns what a registration starts with, and what removes the one before it: all of its

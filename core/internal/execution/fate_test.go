@@ -151,7 +151,7 @@ func TestANoticeDoesNotSettleAnUncertainBegin(t *testing.T) {
 		is := b.take()
 		require.ErrorIs(t, is.gone[0], errForeign)
 		require.Empty(t, is.steps(), "neither recorded nor refused: the next registration finds out")
-		require.False(t, b.rec.Ledger().Running() > 0)
+		require.Zero(t, b.rec.Ledger().Running())
 	})
 }
 

@@ -294,6 +294,13 @@ func TestARegistrationThatEndsBeforeItIsOpenedLeavesNothing(t *testing.T) {
 	})
 }
 
+// lifeIn returns which operation of a registration makes its life, -1 for none.
+func lifeIn(ops []registry.Op) int {
+	return slices.IndexFunc(ops, func(op registry.Op) bool {
+		return op.Kind == registry.OpCreateEphemeral && path.Base(path.Dir(op.Path)) == "lives"
+	})
+}
+
 // A registration whose first commit was applied late: another attempt had made it, and somebody had removed it, so that
 // the instance had registered anew. What came late lived as long as the session, and was given items that nobody ran.
 func TestARegistrationThatComesLateIsRemoved(t *testing.T) {
@@ -305,9 +312,7 @@ func TestARegistrationThatComesLateIsRemoved(t *testing.T) {
 		a := b.prepare("a", w, cfg)
 		var id string
 		a.gate.decide(func(ops []registry.Op) fate {
-			at := slices.IndexFunc(ops, func(op registry.Op) bool {
-				return op.Kind == registry.OpCreateEphemeral && path.Base(path.Dir(op.Path)) == "lives"
-			})
+			at := lifeIn(ops)
 			if at < 0 || id != "" {
 				return deliver
 			}
@@ -353,9 +358,7 @@ func TestARegistrationThatIsNotKnownAndBrokenIsMadeAnew(t *testing.T) {
 				var id string
 				var attempts int
 				a.gate.decide(func(ops []registry.Op) fate {
-					at := slices.IndexFunc(ops, func(op registry.Op) bool {
-						return op.Kind == registry.OpCreateEphemeral && path.Base(path.Dir(op.Path)) == "lives"
-					})
+					at := lifeIn(ops)
 					if at < 0 || attempts == 2 {
 						return deliver
 					}

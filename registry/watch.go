@@ -48,9 +48,9 @@ type Watcher interface {
 	// belongs to the caller, and no later call changes it (R31).
 	Next(ctx context.Context) ([]Event, error)
 
-	// Close ends the watcher, wakes Next, and frees what it holds here (R67), cut off from
-	// the service too: its session keeps nothing of it (R114). What the service keeps for it is freed at once, by its next change,
-	// or with the session, as the adapter says; so after Remove. It is idempotent.
+	// Close ends the watcher, wakes Next, and frees what it holds here (R67), cut off from the service too: its session
+	// keeps nothing of it (R114). What the service keeps for it is freed at once, by its next change, or with the
+	// session, as the adapter says; so after Remove. It is idempotent.
 	Close() error
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,7 +56,9 @@ func closedIsFreed(t *caseRun) {
 			t.storesOnce(reg, stores)
 		}
 		if i < 10 {
-			t.mustClose(t.opensOnce(reg, sessions))
+			ended := t.opensOnce(reg)
+			sessions.add(ended)
+			t.mustClose(ended)
 		}
 	}
 	t.expiresOnce(reg, 10, sessions)
@@ -75,59 +78,30 @@ func closedIsFreed(t *caseRun) {
 
 func (t *caseRun) watchesOnce(s registry.Store, c *census) {
 	w, err := s.Watch(t.ctx)
-	if err != nil {
-		t.fatalf("Watch: %v", err)
-	}
+	t.called("Watch", err)
 	c.add(w)
 	for _, scope := range []registry.Scope{registry.Self, registry.Children} {
-		if err := w.Add(t.dir, scope); err != nil {
-			t.fatalf("Add: %v", err)
-		}
+		t.called("Add", w.Add(t.dir, scope))
 	}
-	if _, err := w.Next(t.ctx); err != nil {
-		t.fatalf("Next: %v", err)
-	}
-	if err := w.Close(); err != nil {
-		t.fatalf("Watcher.Close: %v", err)
-	}
+	_, err = w.Next(t.ctx)
+	t.called("Next", err)
+	t.called("Watcher.Close", w.Close())
 }
 
 func (t *caseRun) locksOnce(s registry.Session, dir string, c *census) {
 	l, err := s.Lock(t.ctx, dir, nil)
-	if err != nil {
-		t.fatalf("Lock: %v", err)
-	}
+	t.called("Lock", err)
 	c.add(l)
-	if err := l.Release(t.ctx); err != nil {
-		t.fatalf("Release: %v", err)
-	}
-}
-
-// opensOnce opens a session that has a watcher and holds a lock to its end.
-func (t *caseRun) opensOnce(reg registry.Registry, c *census) registry.Session {
-	s, err := reg.Open(t.ctx)
-	if err != nil {
-		t.fatalf("Open: %v", err)
-	}
-	c.add(s)
-	w, err := s.Watch(t.ctx)
-	if err != nil {
-		t.fatalf("Watch: %v", err)
-	}
-	if err := w.Add(t.dir, registry.Children); err != nil {
-		t.fatalf("Add: %v", err)
-	}
-	if _, err := s.TryLock(t.ctx, t.path("lock "+s.ID()), nil); err != nil {
-		t.fatalf("TryLock: %v", err)
-	}
-	return s
+	t.called("Release", l.Release(t.ctx))
 }
 
 // expiresOnce closes sessions that the service has ended before.
 func (t *caseRun) expiresOnce(reg registry.Registry, n int, c *census) {
 	var expired []registry.Session
 	for range n {
-		expired = append(expired, t.opensOnce(reg, c))
+		s := t.opensOnce(reg)
+		c.add(s)
+		expired = append(expired, s)
 	}
 	for _, s := range expired {
 		t.must("Expire", t.h.Faults().Expire(s))
@@ -140,51 +114,36 @@ func (t *caseRun) expiresOnce(reg registry.Registry, n int, c *census) {
 
 func (t *caseRun) storesOnce(reg registry.Registry, c *census) {
 	st, err := reg.OpenStore(t.ctx)
-	if err != nil {
-		t.fatalf("OpenStore: %v", err)
-	}
+	t.called("OpenStore", err)
 	c.add(st)
 	t.watchesOnce(st, &census{})
-	if err := st.Close(t.ctx); err != nil {
-		t.fatalf("Close of a store: %v", err)
-	}
+	t.called("Close of a store", st.Close(t.ctx))
 }
 
-// A countedContext counts what waits for its end: contexts that are derived from it and functions of
-// context.AfterFunc. It hides what it is made from, to which package context would attach them.
+// A countedContext counts what waits for its end: contexts that are derived from it and functions of context.AfterFunc.
+// It hides the context that it is made from, to which package context would attach them.
 type countedContext struct {
-	done    <-chan struct{}
-	cause   func() error
+	from    context.Context
 	waiting *atomic.Int64
 }
 
-func countWaiting(ctx context.Context) countedContext {
-	return countedContext{done: ctx.Done(), cause: ctx.Err, waiting: new(atomic.Int64)}
-}
-
-func (c countedContext) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (c countedContext) Done() <-chan struct{}       { return c.done }
-func (c countedContext) Err() error                  { return c.cause() }
+func (c countedContext) Deadline() (time.Time, bool) { return c.from.Deadline() }
+func (c countedContext) Done() <-chan struct{}       { return c.from.Done() }
+func (c countedContext) Err() error                  { return c.from.Err() }
 func (c countedContext) Value(any) any               { return nil }
 
 // AfterFunc is what package context looks for in a context that is not its own.
 func (c countedContext) AfterFunc(f func()) (stop func() bool) {
 	c.waiting.Add(1)
-	var over atomic.Bool
-	first := func() bool {
-		if over.Swap(true) {
-			return false
-		}
-		c.waiting.Add(-1)
-		return true
+	over := sync.OnceFunc(func() { c.waiting.Add(-1) })
+	stopped := context.AfterFunc(c.from, func() {
+		over()
+		f()
+	})
+	return func() bool {
+		over()
+		return stopped()
 	}
-	go func() {
-		<-c.done
-		if first() {
-			f()
-		}
-	}()
-	return first
 }
 
 // contextKeepsNothing calls everything with a context that lives on, as that of a program does.
@@ -192,51 +151,34 @@ func contextKeepsNothing(t *caseRun) {
 	reg := t.registry()
 	s := t.openOn(reg)
 	w := t.watch(s)
-	if err := w.Add(t.dir, registry.Children); err != nil {
-		t.fatalf("Add: %v", err)
-	}
-	ctx := countWaiting(t.ctx)
+	t.called("Add", w.Add(t.dir, registry.Children))
+	t.create(t.s, t.path("x"), "") // so that the Commit of storeCalls is refused
+	ctx := countedContext{t.ctx, new(atomic.Int64)}
 	opened, err := reg.Open(ctx)
-	if err != nil {
-		t.fatalf("Open: %v", err)
-	}
+	t.called("Open", err)
 	defer opened.Close(t.ctx)
 	st, err := reg.OpenStore(ctx)
-	if err != nil {
-		t.fatalf("OpenStore: %v", err)
-	}
+	t.called("OpenStore", err)
 	defer st.Close(t.ctx)
-	for i := range 3 {
+	for range 3 {
 		for _, store := range []registry.Store{opened, st, s} {
-			dir := t.path(fmt.Sprint("dir-", i))
-			_, err := store.Commit(ctx, registry.Create(dir, nil))
-			t.called("Commit", err)
-			_, err = store.Commit(ctx, registry.Delete(dir, 0))
-			t.called("Commit", err)
-			_, err = store.Commit(ctx, registry.Delete(dir, 0))
-			if !errors.Is(err, registry.ErrNotFound) {
-				t.fatalf("Delete of what is not there: %v", err)
+			for name, call := range t.storeCalls(ctx, store) { // its watchers stay open
+				if err := call(); !errors.Is(err, registry.ErrExists) {
+					t.called(name, err)
+				}
 			}
-			_, err = store.Get(ctx, t.dir, dir)
-			t.called("Get", err)
-			_, err = store.Children(ctx, t.dir)
-			t.called("Children", err)
-			t.called("Sync", store.Sync(ctx))
-			kept, err := store.Watch(ctx) // it is open to the end
-			t.called("Watch", err)
-			defer kept.Close()
+			_, err := store.Commit(ctx, registry.Set(t.path("x"), nil, registry.AnyVersion))
+			t.called("Commit", err)
 		}
 		l, err := s.Lock(ctx, t.path("lock"), nil)
 		t.called("Lock", err)
-		_, err = opened.TryLock(ctx, t.path("lock"), nil)
-		if !errors.Is(err, registry.ErrHeld) {
+		if _, err := opened.TryLock(ctx, t.path("lock"), nil); !errors.Is(err, registry.ErrHeld) {
 			t.fatalf("TryLock of what is held: %v", err)
 		}
 		t.called("Release", l.Release(ctx))
 	}
-	if _, err := w.Next(ctx); err != nil {
-		t.fatalf("Next: %v", err)
-	}
+	_, err = w.Next(ctx)
+	t.called("Next", err)
 	held, err := s.Lock(ctx, t.path("lock"), nil)
 	t.called("Lock", err)
 	t.step("all calls have returned, with a context that goes on")
@@ -250,6 +192,7 @@ func contextKeepsNothing(t *caseRun) {
 	t.release(held)
 }
 
+// called ends the case where a call has failed.
 func (t *caseRun) called(what string, err error) {
 	if err != nil {
 		t.fatalf("%s: %v", what, err)

@@ -15,8 +15,9 @@ import (
 type Harness interface {
 	// Registry returns a registry on a client of its own: faults of one do not
 	// reach another. The harness closes it at the end, if the case has not; t is
-	// the case's, and its Cleanup is a good place. Called from many goroutines. It and the
-	// faults keep no session, only its ID: ClosedIsFreed waits for the collector.
+	// the case's, and its Cleanup is a good place. Called from many goroutines. Of
+	// a session neither it nor the faults keep more than the ID: the case
+	// ClosedIsFreed fails where somebody holds a session that was closed.
 	Registry(ctx context.Context, t testing.TB) registry.Registry
 
 	// Members is the number of servers. Cases that need a second one are not in

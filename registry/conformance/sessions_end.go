@@ -171,10 +171,10 @@ func noWriteAfterLoss(t *caseRun) {
 func noGoroutineLeak(t *caseRun) {
 	t.create(t.s, t.path("a"), "")
 	reg := t.registry()
-	t.liveOnce(reg, 0) // what is made once is made now
+	t.mustClose(t.opensOnce(reg)) // what is made once is made now
 	before := t.goroutines()
-	for i := range 30 {
-		t.liveOnce(reg, i+1)
+	for range 30 {
+		t.mustClose(t.opensOnce(reg))
 	}
 	t.step("30 sessions opened, used and closed")
 	t.eventually("their goroutines to end", func() string {
@@ -211,25 +211,16 @@ func noGoroutineLeak(t *caseRun) {
 	})
 }
 
-// liveOnce is a whole life with all that a session can have, closed or not.
-func (t *caseRun) liveOnce(reg registry.Registry, nr int) {
+// opensOnce opens a session that has a watcher and holds a lock, both to its end. The case keeps nothing of it.
+func (t *caseRun) opensOnce(reg registry.Registry) registry.Session {
 	s, err := reg.Open(t.ctx)
-	if err != nil {
-		t.fatalf("Open: %v", err)
-	}
+	t.called("Open", err)
 	w, err := s.Watch(t.ctx)
-	if err != nil {
-		t.fatalf("Watch: %v", err)
-	}
-	if err := w.Add(t.dir, registry.Children); err != nil {
-		t.fatalf("Add: %v", err)
-	}
-	if _, err := s.TryLock(t.ctx, t.path(fmt.Sprint("lock", nr)), nil); err != nil {
-		t.fatalf("TryLock: %v", err)
-	}
-	if err := s.Close(t.ctx); err != nil {
-		t.fatalf("Close: %v", err)
-	}
+	t.called("Watch", err)
+	t.called("Add", w.Add(t.dir, registry.Children))
+	_, err = s.TryLock(t.ctx, t.path("lock "+s.ID()), nil)
+	t.called("TryLock", err)
+	return s
 }
 
 // lateCommitOfDead ends sessions at the service before their commit arrives. A

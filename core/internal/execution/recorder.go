@@ -252,7 +252,7 @@ type Written struct {
 }
 
 // Take is Refresh for whoever was told what was written. The ledger is read only where that is no later than what is
-// known, or is no whole ledger.
+// known, or is no whole ledger, or where it has to tell whether a commit was applied.
 func (r *Recorder) Take(still bool, w Written) {
 	r.mu.Lock()
 	r.stale, r.written = true, w
@@ -313,8 +313,8 @@ func (r *Recorder) Resume(p Place, node registry.Node, led *ledger.Ledger) {
 	r.task.Poke()
 }
 
-// learn takes out of the queue what a commit of unknown outcome has recorded after all: that of the Seq which a ledger
-// shows. What else was in such commits is not recorded, and never will be by them. The caller holds mu.
+// learn takes out of the queue what a commit of unknown outcome has recorded: the one whose Seq the ledger shows. Other
+// such commits were not applied, and cannot be any more: what was in them is tried again. The caller holds mu.
 func (r *Recorder) learn(seq int64) (applied []Change) {
 	waiting := r.queue[:0]
 	for _, e := range r.queue {

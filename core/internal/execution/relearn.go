@@ -22,8 +22,10 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	r.mu.Lock()
 	stale, refused, path := r.stale, r.refused, r.place.Ledger
 	node := registry.Node{Path: path, Created: r.created, Version: r.written.Version, Value: r.written.Value}
-	unknown := slices.ContainsFunc(r.queue, func(e *entry) bool { return e.unknown != 0 })
-	news := node.Version > r.version && !unknown // a notice does not say when a ledger was set: the fence of what it shows
+	news := node.Version > r.version
+	if stale && news { // a notice does not say when a ledger was set: the fence of a begin that it shows
+		news = !slices.ContainsFunc(r.queue, func(e *entry) bool { return e.unknown != 0 })
+	}
 	r.stale, r.refused, r.written = false, false, Written{}
 	r.mu.Unlock()
 	if !stale {
@@ -44,10 +46,8 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 		return false // what is unknown stays so, for Resume
 	}
 	r.mu.Lock()
-	for _, e := range r.queue {
-		e.unknown = 0
-	}
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	r.learn(0) // the ledger is as it was known: nothing of unknown outcome was recorded
 	return true
 }
 

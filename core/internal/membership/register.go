@@ -250,11 +250,11 @@ func (m *Member) remakeServer(ctx context.Context, was *server) error {
 	return nil
 }
 
-// removeStrays removes registrations of this session that nobody goes by: the commit of one whose answer was lost can be
-// applied after another attempt has made that registration, and what removed it again. It would live as long as the
-// session, and be given items. What its ledger holds the leader gives to others, as that of an instance that is gone.
+// removeStrays removes registrations of this session that are not the present one. The commit of a registration whose
+// answer was lost can be applied late: after another attempt has made it, and the instance has registered anew. Such a
+// registration would live as long as the session, and be given items that nobody runs. What its ledger holds the leader
+// gives to others, as it does for an instance that is gone.
 func (m *Member) removeStrays(ctx context.Context) error {
-	own := m.registration()
 	m.mu.Lock()
 	ids := slices.Collect(maps.Keys(m.strays))
 	m.mu.Unlock()
@@ -264,13 +264,7 @@ func (m *Member) removeStrays(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var ops []registry.Op
-		for _, n := range nodes[1:] {
-			if n.Exists() && n.Owned && id != own {
-				ops = append(ops, registry.Delete(n.Path, n.Version))
-			}
-		}
-		if len(ops) > 0 {
+		if ops := ofSession(nodes[1:]); len(ops) > 0 {
 			if _, err := m.cfg.Session.Commit(ctx, ops...); err != nil {
 				return fmt.Errorf("core: remove the registration %s, which came late: %w", id, err)
 			}
@@ -284,8 +278,18 @@ func (m *Member) removeStrays(ctx context.Context) error {
 	return nil
 }
 
-// removeUnused removes a ledger that has no items, where the leader may never have seen its life. It has one attempt: what
-// is left of it the leader finds when it looks at all of the job.
+// ofSession returns what deletes those of the nodes that this session owns.
+func ofSession(nodes []registry.Node) (ops []registry.Op) {
+	for _, n := range nodes {
+		if n.Exists() && n.Owned {
+			ops = append(ops, registry.Delete(n.Path, n.Version))
+		}
+	}
+	return ops
+}
+
+// removeUnused removes a ledger without items, of which the leader may never have seen the life. It makes one attempt:
+// the leader removes what is left of it at its next reconciliation.
 func (m *Member) removeUnused(ctx context.Context, node registry.Node) {
 	if led, err := ledger.Decode(node.Value); node.Exists() && err == nil && led.Len() == 0 && len(led.Pages()) == 0 {
 		_, _ = m.cfg.Session.Commit(ctx, registry.Delete(node.Path, node.Version))
@@ -325,11 +329,7 @@ func (m *Member) inherit(ctx context.Context) (h heirloom, err error) {
 			h.led.Set(n, rec)
 		}
 	}
-	for _, n := range nodes[1:] {
-		if n.Exists() && n.Owned {
-			h.rest = append(h.rest, registry.Delete(n.Path, n.Version))
-		}
-	}
+	h.rest = append(h.rest, ofSession(nodes[1:])...)
 	if failpoint.Mutant(failpoint.OldRegistrationKept) {
 		h.remove, h.rest = nil, nil
 	}

@@ -26,6 +26,7 @@ type observation struct {
 	counts   map[string]*count
 	fates    []plannedFate
 	used     map[string]bool // the proofs that are asked for: kinds, with their directions
+	headless time.Duration   // how long it took at most until another member led
 }
 
 // A plannedFate is one that NextCommit was asked for.
@@ -51,7 +52,8 @@ type observed struct {
 	registry.Session
 
 	mu     sync.Mutex
-	ended  bool // the case has closed it, or a fault may have ended it
+	harmed bool // the case has closed it, or has had it ended, while it lived
+	ended  bool // a fault may have ended it
 	faults int  // that keep it from the service now
 }
 
@@ -66,7 +68,7 @@ func (s *observed) harm() {
 	lost := errors.Is(s.Err(), registry.ErrSessionLost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = s.ended || !lost
+	s.harmed = s.harmed || !lost
 }
 
 // suffer begins a fault that keeps the session from the service. One that is healed while the session has at least spare
@@ -90,7 +92,14 @@ func (s *observed) suffer(spare time.Duration) (heal func()) {
 func (s *observed) lostByItself() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.ended && s.faults == 0 && s.Err() != nil
+	return !s.harmed && !s.ended && s.faults == 0 && s.Err() != nil
+}
+
+// lost says whether the session ended, and not by what the case did to it alone.
+func (s *observed) lost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.harmed && s.Err() != nil
 }
 
 func inner(s registry.Session) registry.Session {
@@ -185,7 +194,26 @@ func (o *observation) excuse(seen slowness) (why string, most int) {
 	if lost := o.lostByThemselves(); len(lost) > 0 {
 		return fmt.Sprintf("session %s was lost without a fault that explains it: %v", lost[0].ID(), lost[0].Err()), attempts
 	}
+	if lost, without := o.lostWithoutLeader(); lost != nil {
+		return fmt.Sprintf("session %s was lost, and no member led for %v", lost.ID(), without.Round(time.Millisecond)), attempts
+	}
 	return "", 1
+}
+
+// lostWithoutLeader is a session that was lost where the service took so long for a change of leader that who uses it had
+// less than half of a session timeout left to find the new one: nil where there is none.
+func (o *observation) lostWithoutLeader() (lost registry.Session, without time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.headless <= o.SessionTimeout()/2 {
+		return nil, 0
+	}
+	for _, s := range o.sessions {
+		if s.lost() {
+			return s, o.headless
+		}
+	}
+	return nil, 0
 }
 
 func (o *observation) count(kind string, injected, hit int) {
@@ -421,12 +449,38 @@ func (f *observedFaults) LoseLeader() error {
 	if err != nil {
 		return err
 	}
-	if err := f.Faults.LoseLeader(); err != nil {
+	changed := f.o.changeOfLeader(leaders, before)
+	err = f.Faults.LoseLeader()
+	changed()
+	if err != nil {
 		return err
 	}
 	after, err := leaders.Leader()
 	f.o.count(kindLoseLeader, 1, boolToInt(err == nil && after != before))
 	return err
+}
+
+// changeOfLeader takes the time from now on until another member leads. The fault that changes it is over when end is
+// called, which joins what looks for it.
+func (o *observation) changeOfLeader(h LeaderHarness, before string) (end func()) {
+	begun, over := time.Now(), make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for leader := before; leader == before && !isClosed(over); {
+			var err error
+			if leader, err = h.Leader(); err != nil {
+				return
+			}
+			select {
+			case <-over:
+			case <-time.After(pollEvery):
+			}
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.headless = max(o.headless, time.Since(begun))
+	})
+	return func() { close(over); looking.Wait() }
 }
 
 func (f *observedFaults) ForgetHistory() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -152,6 +153,68 @@ func TestCaseIsTriedAgainWhileTheMachineStandsStill(t *testing.T) {
 		why, most := o.excuse(test.seen)
 		require.Equal(t, test.most, most, test.seen)
 		require.Equal(t, test.why, why)
+	}
+}
+
+// slowLeaders is a service whose change of leader takes a while, during which a session ends.
+type slowLeaders struct {
+	*flawedHarness
+
+	takes time.Duration
+	lose  func()
+	mu    sync.Mutex
+	leads string
+}
+
+func (h *slowLeaders) Faults() Faults { return slowChange{h.flawedHarness.Faults(), h} }
+
+func (h *slowLeaders) Leader() (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leads, nil
+}
+
+type slowChange struct {
+	Faults
+
+	h *slowLeaders
+}
+
+func (f slowChange) LoseLeader() error {
+	f.h.lose()
+	<-time.After(f.h.takes)
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	f.h.leads += "x"
+	return nil
+}
+
+// Who loses a session while the service has no leader for most of a timeout is tried again; otherwise it counts.
+func TestCaseIsTriedAgainWhereNobodyLed(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes    time.Duration
+		lost     bool
+		attempts int
+	}{
+		"Slow": {flawedTimeout * 2 / 3, true, attempts}, "SlowForNothing": {flawedTimeout * 2 / 3, false, 1}, "Quick": {0, true, 1},
+	} {
+		tried := 0
+		h := &slowLeaders{flawedHarness: newFlawedHarness(flaw{}), takes: test.takes}
+		failed, text := execute(t, h, testCase{name: "MadeUp", needs: alone, run: func(t *caseRun) {
+			tried++
+			s := t.open()
+			h.lose = func() {
+				if test.lost {
+					t.must("Expire", h.flawedHarness.Faults().Expire(inner(s)))
+					<-s.Done()
+				}
+			}
+			t.must("LoseLeader", t.h.Faults().LoseLeader())
+			t.fatalf("it failed")
+		}})
+		require.True(t, failed, name)
+		require.Equal(t, test.attempts, tried, name)
+		require.Equal(t, test.attempts > 1, strings.Contains(text, "was lost, and no member led for"), text)
 	}
 }
 

@@ -200,12 +200,12 @@ func (o *observation) excuse(seen slowness) (why string, most int) {
 	return "", 1
 }
 
-// lostWithoutLeader is a session that was lost where the service took so long for a change of leader that who uses it had
-// less than half of a session timeout left to find the new one: nil where there is none.
+// lostWithoutLeader is a session that was lost where no member led for longer than a quarter of a session timeout, which
+// is how long the other faults last that a session has to outlive: nil where there is none.
 func (o *observation) lostWithoutLeader() (lost registry.Session, without time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.headless <= o.SessionTimeout()/2 {
+	if o.headless <= o.SessionTimeout()/4 {
 		return nil, 0
 	}
 	for _, s := range o.sessions {

@@ -189,14 +189,14 @@ func (f slowChange) LoseLeader() error {
 	return nil
 }
 
-// Who loses a session while the service has no leader for most of a timeout is tried again; otherwise it counts.
+// Who loses a session while the service has no leader for a quarter of a timeout is tried again; otherwise it counts.
 func TestCaseIsTriedAgainWhereNobodyLed(t *testing.T) {
 	for name, test := range map[string]struct {
 		takes    time.Duration
 		lost     bool
 		attempts int
 	}{
-		"Slow": {flawedTimeout * 2 / 3, true, attempts}, "SlowForNothing": {flawedTimeout * 2 / 3, false, 1}, "Quick": {0, true, 1},
+		"Slow": {flawedTimeout / 3, true, attempts}, "SlowForNothing": {flawedTimeout / 3, false, 1}, "Quick": {0, true, 1},
 	} {
 		tried := 0
 		h := &slowLeaders{flawedHarness: newFlawedHarness(flaw{}), takes: test.takes}

@@ -387,15 +387,18 @@ func TestBases(t *testing.T) {
 		{"no epoch ends before it began", base(1, 0, 1, 9, true), 3, nil, []Member{on("a", held(led(1, 1, items{0: idle})))}, want{
 			Base: base(2, 1, 3, 9, false), Held: []string{"a"},
 		}},
-		{"a clock far ahead does not count", base(1, 0, 2, 1, true), 3, nil, []Member{
+		{"a clock far ahead does not count, and what it ran was until now", base(1, 0, 2, 1, true), 3, nil, []Member{
 			on("a", held(led(1, 2, items{0: idle, 1: {Through: at(10).Add(ledger.Believable)}}))),
-		}, want{Base: base(2, 2, 3, 5, false), Held: []string{"a"}}},
+		}, want{Base: base(2, 2, 3, 10, false), Held: []string{"a"}}},
+		{"one beside what was recorded later than now", base(1, 0, 2, 1, true), 3, nil, []Member{
+			on("a", held(led(1, 2, items{0: {Through: at(12)}, 1: {Through: at(10).Add(ledger.Believable)}}))),
+		}, want{Base: base(2, 2, 3, 12, false), Held: []string{"a"}}},
 		{"nearly so far counts", base(1, 0, 2, 1, true), 3, nil, []Member{
 			on("a", held(led(1, 2, items{0: idle, 1: {Through: at(9).Add(ledger.Believable)}}))),
 		}, want{Base: &layout.Base{Epoch: 2, From: 2, To: 3, Through: at(9).Add(ledger.Believable)}, Held: []string{"a"}}},
-		{"an epoch that began far ahead ends where records that were set back are", &layout.Base{Epoch: 1, To: 2, Through: at(20).Add(ledger.Believable), Assigned: true}, 3, nil, []Member{
+		{"an epoch that began far ahead ends now, where records were set back", &layout.Base{Epoch: 1, To: 2, Through: at(20).Add(ledger.Believable), Assigned: true}, 3, nil, []Member{
 			on("a", held(led(1, 2, items{0: {Through: at(8)}, 1: {Through: at(20).Add(ledger.Believable)}}))),
-		}, want{Base: base(2, 2, 3, 8, false), Held: []string{"a"}}},
+		}, want{Base: base(2, 2, 3, 10, false), Held: []string{"a"}}},
 		{"all clocks were far ahead: they count", base(1, 0, 1, 1, true), 3, nil, []Member{
 			on("a", held(led(1, 1, items{0: {Through: at(10).Add(ledger.Believable)}}))),
 		}, want{Base: &layout.Base{Epoch: 2, From: 1, To: 3, Through: at(10).Add(ledger.Believable)}, Held: []string{"a"}}},

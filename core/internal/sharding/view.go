@@ -127,9 +127,10 @@ func (v *View) known() *layout.Base {
 // end returns the instant at which the epoch in force ends: the latest that any ledger
 // has recorded. Records of a clock that was far ahead are left out while others are
 // not, and so is where the epoch began: a fire of the next years would excuse all until then,
-// and those whose records were set back would owe them.
+// and those whose records were set back would owe them. What is left out may stand for fires
+// that ran until now, which the next epoch is not to have again.
 func (v *View) end() time.Time {
-	var all, sane time.Time
+	var all, sane, least time.Time
 	began, believable := v.Base.Through, v.Now.Add(ledger.Believable)
 	for _, m := range v.Members {
 		if m.Ledger == nil || m.Ledger.Epoch != v.Base.Epoch {
@@ -140,6 +141,8 @@ func (v *View) end() time.Time {
 				all = later(all, t)
 				if t.Before(believable) {
 					sane = later(sane, t)
+				} else {
+					least = v.Now
 				}
 			}
 		}
@@ -148,8 +151,9 @@ func (v *View) end() time.Time {
 	case sane.IsZero():
 		sane = all
 	case !began.Before(believable):
-		began = time.Time{}
+		began, least = time.Time{}, v.Now
 	}
+	sane = later(sane, least)
 	if !v.Monitor && !v.Delayed {
 		sane = later(sane, v.Now.Add(unrecorded))
 	}

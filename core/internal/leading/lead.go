@@ -89,7 +89,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 			l.knows = false
 			l.tellNotes(plan)
 			var done event.Resharded
-			done, err = l.write(ctx, plan, s, nodes)
+			done, err = l.write(ctx, plan, &s, nodes)
 			done.Took = l.cfg.Now().Sub(begun)
 			l.report(plan, done)
 			if err == nil {
@@ -106,7 +106,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 		case errors.Is(err, errJava):
 			l.floor = l.cfg.Now() // and once more
 		case errors.Is(err, errStale):
-			if !l.goesOn(ctx, &pause) {
+			if err = l.goOn(ctx, s, &pause, err); err != nil {
 				return nil, err
 			}
 		case err != nil:
@@ -130,9 +130,6 @@ func (l *Leader) plan(ctx context.Context, nodes map[string]registry.Node) (s sn
 	if s, err = l.view(ctx, nodes); err != nil {
 		return s, nil, false, err
 	}
-	if again, err = l.hush(ctx, s); again || err != nil {
-		return s, nil, again, err
-	}
 	if again, err = l.schedule(ctx, &s); again || err != nil {
 		return s, nil, again, err
 	}
@@ -142,20 +139,27 @@ func (l *Leader) plan(ctx context.Context, nodes map[string]registry.Node) (s sn
 	return s, plan, false, err
 }
 
-// goesOn pauses, ever longer, until the view is taken again. It reports false when it is not.
-func (l *Leader) goesOn(ctx context.Context, pause *time.Duration) bool {
-	l.refused++
-	if l.refused >= mostStale || !settle.Pause(ctx, *pause) {
-		return false
+// goOn makes ready for another view after a refusal, which it returns where there is to be none: it pauses, ever longer,
+// but where it asks for stillness for the first time, and asks for that.
+func (l *Leader) goOn(ctx context.Context, s snapshot, pause *time.Duration, refusal error) error {
+	if l.refused++; l.refused >= mostStale {
+		return refusal
 	}
-	*pause = min(2**pause, 200*time.Millisecond)
-	return true
+	if l.refused != patience || len(l.contended) == 0 {
+		if !settle.Pause(ctx, *pause) {
+			return refusal
+		}
+		*pause = min(2**pause, 200*time.Millisecond)
+	}
+	if err := l.hush(ctx, s); err != nil && !errors.Is(err, errStale) {
+		return err
+	}
+	return nil
 }
 
 // hush asks the owners whose commits have come before the leader's again and again to
-// commit nothing for a moment. It reports whether it did: what they have committed until
-// they heard of it must be read.
-func (l *Leader) hush(ctx context.Context, s snapshot) (bool, error) {
+// commit nothing for a moment. What they have committed until they heard of it must be read.
+func (l *Leader) hush(ctx context.Context, s snapshot) error {
 	var ops []registry.Op
 	for _, id := range l.contended {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
@@ -164,14 +168,14 @@ func (l *Leader) hush(ctx context.Context, s snapshot) (bool, error) {
 	}
 	l.contended = nil
 	if l.refused < patience || len(ops) == 0 {
-		return false, nil
+		return nil
 	}
 	begun := time.Now()
 	if err := l.commit(ctx, s, ops); err != nil {
-		return false, err
+		return err
 	}
 	settle.Pause(ctx, min(max(hearing, time.Since(begun)), mostHearing))
-	return true, nil
+	return nil
 }
 
 // derive makes the plan. One that takes it that records are lost, or that an epoch is

@@ -202,6 +202,44 @@ func TestASlowRegistryDoesNotStarveTheLeader(t *testing.T) {
 	})
 }
 
+// Who was refused twice asks at once: what it would read before that would be old again when it commits.
+func TestStillnessIsAskedForAtOnce(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		m := b.join("a", at(0))
+		b.until("it leads", func() bool { return b.led(m) && b.spread(6, "a") })
+		b.join("b", at(0))
+		b.until("both have items", func() bool { return b.spread(6, "a", "b") && b.ledger("b").Len() == 3 })
+		var reads []int // of the ledger, at each refused commit and at the one that asks
+		asked := false
+		b.mu.Lock()
+		b.refuses = func(id string, ops []registry.Op) error {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if id != "a" || asked {
+				return nil
+			}
+			for i, op := range ops {
+				still := op.Path == b.job.Notice("b") && layout.UnmarshalNotice(op.Value).Still
+				if asked = asked || still; still || op.Path == b.job.Ledger("b") {
+					reads = append(reads, b.reads[b.job.Ledger("b")])
+				}
+				if op.Path == b.job.Ledger("b") {
+					return &registry.CommitError{Index: i, Op: op, Err: registry.ErrVersion}
+				}
+			}
+			return nil
+		}
+		b.mu.Unlock()
+		b.change(func(f *Facts) { f.Total = 8 }, m)
+		b.until("the items are assigned anew", func() bool { return b.spread(8, "a", "b") })
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		require.Len(t, reads, patience+1)
+		require.Greater(t, reads[1], reads[0])
+		require.Equal(t, reads[1], reads[2])
+	})
+}
+
 // An owner commits ends, and does as its notices say: it is still for as long.
 type owner struct{ commits, asked atomic.Int64 }
 

@@ -26,13 +26,14 @@ const (
 	// stillness.
 	patience = 2
 	// hearing is how long they are given at least to hear of it, mostHearing at most. In between it is as long as the
-	// commit took that asks them: the news reaches them about when that is answered. Their stillness lasts much longer.
-	hearing, mostHearing = 20 * time.Millisecond, 500 * time.Millisecond
+	// commit took that asks them: the news reaches them about when that is answered. Where that took longer, its answer
+	// may have been lost, and their stillness, which then lasts a quarter of a second, is to be of use.
+	hearing, mostHearing = 20 * time.Millisecond, 100 * time.Millisecond
 )
 
 // write commits the plan step by step and returns what it moved, also when a later step
 // fails.
-func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot, nodes map[string]registry.Node) (done event.Resharded, err error) {
+func (l *Leader) write(ctx context.Context, p *sharding.Plan, s *snapshot, nodes map[string]registry.Node) (done event.Resharded, err error) {
 	base := p.Epoch()
 	done = event.Resharded{Job: l.cfg.Job.Name(), Epoch: base.Epoch, Total: base.To}
 	if err := l.itemNodes(ctx, p, nodes); err != nil {
@@ -52,12 +53,12 @@ func (l *Leader) write(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 		next = &step
 	}
 	if next == nil || done.Commits == 0 && next.OnlyDrops() && l.putsOff() {
-		return done, l.clear(ctx, p, s, nodes)
+		return done, l.clear(ctx, p, *s, nodes)
 	}
 	if err := w.commit(ctx, *next, true); err != nil {
 		return done, err
 	}
-	return done, l.nudge(ctx, p, w.s, nil)
+	return done, l.nudge(ctx, p, *s, nil)
 }
 
 // putsOff leaves empty ledgers of the dead to a later look where the leader before has died: in other jobs of its
@@ -80,10 +81,10 @@ func (l *Leader) javaAssigned(p *sharding.Plan, nodes map[string]registry.Node) 
 	})
 }
 
-// A writing is a plan that is being committed.
+// A writing is a plan that is being committed. Its snapshot follows what was.
 type writing struct {
 	leader *Leader
-	s      snapshot
+	s      *snapshot
 	nodes  map[string]registry.Node
 	done   *event.Resharded
 }
@@ -92,7 +93,7 @@ type writing struct {
 // assigned stand from the first of several to the last.
 func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) error {
 	l, first := w.leader, w.done.Commits == 0
-	ops := l.stepOps(step, w.s, w.nodes, l.refused >= patience && !last)
+	ops := l.stepOps(step, *w.s, w.nodes, l.refused >= patience && !last)
 	for j, f := range l.flagPaths() {
 		switch {
 		case first && !last && !w.nodes[f].Exists() && j == 0:
@@ -104,7 +105,7 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 		}
 	}
 	ops = append(ops, w.s.first...)
-	if err := l.commit(ctx, w.s, ops); err != nil {
+	if err := l.commit(ctx, *w.s, ops); err != nil {
 		l.contended = nil
 		for _, x := range step.Ledgers {
 			l.contended = append(l.contended, x.ID)

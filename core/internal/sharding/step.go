@@ -83,6 +83,9 @@ func (p *Plan) Steps(r Room) iter.Seq[Step] {
 		flags := w.flags()
 		// What nobody alive owns waits for no commit but its own.
 		w.moveThose(moves, func(m Move) bool { return !p.given(m) })
+		if r.Single {
+			w.flush()
+		}
 		for _, f := range flags {
 			w.amend(f.id, p.after[f.id], f.items)
 		}

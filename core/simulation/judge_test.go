@@ -122,7 +122,11 @@ func (w *world) judgeCommit(p *process, ops []registry.Op) {
 // noteLedgers keeps what a commit sets of ledgers: what it says of their items is looked at only when somebody asks.
 func (w *world) noteLedgers(ops []registry.Op) {
 	var kept []registry.Op
+	term := ""
 	for _, op := range ops {
+		if op.Kind == registry.OpSet && path.Base(op.Path) == "term" {
+			term = op.Path
+		}
 		if _, page := pageOf(op.Path); page || path.Base(path.Dir(op.Path)) == "ledgers" {
 			op.Value = bytes.Clone(op.Value)
 			kept = append(kept, op)
@@ -130,7 +134,7 @@ func (w *world) noteLedgers(ops []registry.Op) {
 	}
 	w.judging.Lock()
 	defer w.judging.Unlock()
-	w.ledgersSet = append(w.ledgersSet, setting{w.common(time.Now()), kept})
+	w.ledgersSet = append(w.ledgersSet, setting{w.common(time.Now()), kept, term})
 }
 
 // noteAccepted keeps when runs that were asked for were accepted first.
@@ -289,7 +293,7 @@ var excuses = []struct {
 	{"outcome: a clock ahead decided, and the record was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
 		return slices.ContainsFunc(w.erased, func(e erasure) bool {
 			warned, lost := w.lost(e, v.Key)
-			return lost && time.Unix(0, v.Key.Due).After(w.wall(warned.At)) && (w.begunBefore(v.Key, w.common(e.at)) ||
+			return lost && time.Unix(0, v.Key.Due).After(w.goesOn(v.Key, warned)) && (w.begunBefore(v.Key, w.common(e.at)) ||
 				slices.ContainsFunc(w.decidedAhead(v.Key, 0), func(r history.Record) bool { return r.At <= w.common(e.at) }))
 		})
 	}},
@@ -601,13 +605,7 @@ func (w *world) forgot(v history.Violation) bool {
 	}
 	return slices.ContainsFunc(w.erased, func(e erasure) bool {
 		warned, lost := w.lost(e, v.Key)
-		on := w.wall(warned.At)
-		if warned.Wall.After(on) {
-			on = warned.Wall // by the leader's clock
-		}
-		if latest := w.latest(v.Key, warned.At); latest.After(on) {
-			on = latest // by the clock of another owner
-		}
+		on := w.goesOn(v.Key, warned)
 		owed := due.After(e.at.Add(-behind)) || !due.Before(w.reached(v.Key, w.common(e.at)))
 		return lost && owed && !due.After(on)
 	})
@@ -656,16 +654,26 @@ func (w *world) scheduledAnew(v history.Violation) bool {
 	})
 }
 
-// unseen reports whether nobody was there when something was destroyed who had seen it.
+// unseen reports whether nobody was there when something was destroyed who had seen it. Who stood still then, and until
+// its life was gone, was not there: it knew, and could tell nobody.
 func (w *world) unseen(e erasure) bool {
-	lives := map[string]bool{}
+	lives, still := map[string]bool{}, map[string]bool{}
+	goesOn := func(id string) bool {
+		_, process, _ := strings.Cut(id[:strings.LastIndex(id, "-")], "@-@")
+		return !still[process]
+	}
 	for _, r := range w.log.records {
+		if r.At > w.common(e.at) && slices.ContainsFunc(slices.Collect(maps.Keys(lives)), goesOn) {
+			return false
+		}
 		switch {
-		case r.At > w.common(e.at):
-			return len(lives) == 0
+		case r.Kind == history.Paused:
+			still[r.Of] = true
+		case r.Kind == history.Resumed:
+			still[r.Of] = false
 		case r.Kind == history.Crashed: // what its life stands for knows nothing any more
 			maps.DeleteFunc(lives, func(id string, _ bool) bool { return strings.Contains(id, "@-@"+r.Of+"-") })
-		default:
+		case r.At <= w.common(e.at) || r.Kind == history.Gone:
 			live(lives, r, e.job)
 		}
 	}
@@ -715,6 +723,42 @@ func (w *world) latest(k history.Key, at time.Duration) (latest time.Time) {
 		}
 	}
 	return latest
+}
+
+// goesOn is from where an item goes on whose record is lost: what the commit says of it that the leader made before it
+// warned. Where its epoch ended then, and the item was given to nobody, it is a guess: until the warning, by the leader's
+// clock or another owner's.
+func (w *world) goesOn(k history.Key, warned history.Record) time.Time {
+	if through, given := w.givenBefore(k, warned.At); given {
+		return through
+	}
+	on := w.wall(warned.At)
+	if warned.Wall.After(on) {
+		on = warned.Wall
+	}
+	if latest := w.latest(k, warned.At); latest.After(on) {
+		on = latest
+	}
+	return on
+}
+
+// givenBefore returns up to where an item is accounted for in the latest commit of a leader that had been sent at an
+// instant and gave the item to somebody.
+func (w *world) givenBefore(k history.Key, at time.Duration) (through time.Time, given bool) {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	for _, set := range slices.Backward(w.ledgersSet) {
+		if set.at > at || set.term == "" {
+			continue
+		}
+		for dir, l := range written(set.ops) {
+			it, has := l.Get(k.Item)
+			if has && path.Base(path.Dir(path.Dir(dir))) == k.Job && l.Epoch == k.Epoch {
+				return it.Through, true
+			}
+		}
+	}
+	return through, false
 }
 
 // lostItems are in the leader's warning.

@@ -287,8 +287,10 @@ var excuses = []struct {
 	{"coverage: the record was destroyed", history.Coverage, (*world).forgot},
 	{"coverage: the record was destroyed while its epoch ended", history.Coverage, (*world).forgotAtTheEnd},
 	{"outcome: the record of a run was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
-		untold := strings.Contains(v.Text, "nobody told it as cut") || strings.Contains(v.Text, "nothing was told: its life stood")
-		return untold && w.forgot(v)
+		return untold(v) && w.forgot(v)
+	}},
+	{"outcome: the record of a run was destroyed while its epoch ended", history.Outcome, func(w *world, v history.Violation) bool {
+		return untold(v) && w.forgotAtTheEnd(v)
 	}},
 	{"outcome: a clock ahead decided, and the record was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
 		return slices.ContainsFunc(w.erased, func(e erasure) bool {
@@ -362,6 +364,11 @@ func (w *world) excuse(v history.Violation) string {
 		}
 	}
 	return ""
+}
+
+// untold reports whether a violation is that nobody told the end of a run.
+func untold(v history.Violation) bool {
+	return strings.Contains(v.Text, "nobody told it as cut") || strings.Contains(v.Text, "nothing was told: its life stood")
 }
 
 // names reports whether a violation names one of some lives.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -333,6 +334,91 @@ func TestARegistrationThatComesLateIsRemoved(t *testing.T) {
 			})
 		}
 		b.until("both own items again", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 })
+	})
+}
+
+// Whose nodes were deleted, and whose ledger was overwritten, is taken for dead, and others are given its items. When it
+// registers anew it brings none of those, though it knows that it had them.
+func TestItemsThatWereGivenAwayAreNotBroughtBack(t *testing.T) {
+	for _, value := range []string{"garbage", ""} { // "": the ledger is deleted
+		t.Run("ledger:"+value, func(t *testing.T) {
+			onEach(t, func(b *bed) {
+				w := newWitness()
+				cfg := core.JobConfig{Name: "hello", Cron: "0 0 * * * ?", Shards: 4}
+				c := b.start("c", w, cfg)
+				b.until("c leads", func() bool { return len(c.job().Items) == 4 && c.job().Leader == c.job().Instance })
+				a := b.start("a", w, cfg)
+				b.until("both own items", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 })
+				var mu sync.Mutex
+				brought, given := []int(nil), false
+				a.gate.hold(func(ops []registry.Op) {
+					if lifeIn(ops) < 0 {
+						return
+					}
+					for begun := time.Now(); len(c.job().Items) < 4 && time.Since(begun) < 20*time.Second; {
+						pause(time.Millisecond)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					brought, given = nil, given || len(c.job().Items) == 4
+					for _, op := range ops {
+						if led, err := ledger.Decode(op.Value); op.Kind == registry.OpCreate && path.Base(path.Dir(op.Path)) == "ledgers" && err == nil {
+							brought = led.Numbers()
+						}
+					}
+				})
+				id := a.job().Instance
+				led := b.own(a, "ledgers/"+id)
+				gone := []registry.Op{registry.Delete(led, registry.AnyVersion)}
+				if value != "" {
+					gone[0] = registry.Set(led, []byte(value), registry.AnyVersion)
+				}
+				for _, node := range []string{b.own(a, "lives/"+id), b.own(a, "notices/"+id), b.path(a, "instances/"+id)} {
+					gone = append(gone, registry.Delete(node, registry.AnyVersion))
+				}
+				_, err := b.open(c).Commit(b.Context(), gone...)
+				require.NoError(b, err)
+				b.until("it registers anew, when its items are given away", func() bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return given
+				})
+				b.until("both own items again", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 })
+				require.NotEqual(b, id, a.job().Instance)
+				mu.Lock()
+				with := slices.Clone(brought)
+				mu.Unlock()
+				require.Empty(b, with)
+			})
+		})
+	}
+}
+
+// Whose ledger was deleted, and made again as it was, keeps its items when it registers anew.
+func TestItemsOfAReplacedLedgerAreKept(t *testing.T) {
+	onEach(t, func(b *bed) {
+		w := newWitness()
+		cfg := core.JobConfig{Name: "hello", Cron: "* * * * * ?", Shards: 4}
+		c := b.start("c", w, cfg)
+		a := b.start("a", w, cfg)
+		b.until("both own items", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 })
+		id := a.job().Instance
+		led := b.own(a, "ledgers/"+id)
+		ses := b.open(c)
+		nodes, err := ses.Get(b.Context(), led)
+		require.NoError(b, err)
+		_, err = ses.Commit(b.Context(), registry.Delete(led, registry.AnyVersion))
+		require.NoError(b, err)
+		_, err = ses.Commit(b.Context(), registry.Create(led, nodes[0].Value)) // ErrExists: it was quicker
+		if err == nil {
+			b.until("it is registered anew", func() bool { return a.job().Instance != id && a.job().Phase == core.PhaseRunning })
+		}
+		b.until("both own items", func() bool { return len(a.job().Items) == 2 && len(c.job().Items) == 2 })
+		for _, i := range []*instance{a, c} {
+			for _, e := range of[event.Warning](i) {
+				require.NotContains(b, e.Problem, "stood in no ledger")
+			}
+		}
 	})
 }
 

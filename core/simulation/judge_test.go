@@ -122,11 +122,9 @@ func (w *world) judgeCommit(p *process, ops []registry.Op) {
 // noteLedgers keeps what a commit sets of ledgers: what it says of their items is looked at only when somebody asks.
 func (w *world) noteLedgers(ops []registry.Op) {
 	var kept []registry.Op
-	term := ""
+	led := false
 	for _, op := range ops {
-		if op.Kind == registry.OpSet && path.Base(op.Path) == "term" {
-			term = op.Path
-		}
+		led = led || op.Kind == registry.OpSet && path.Base(op.Path) == "term"
 		if _, page := pageOf(op.Path); page || path.Base(path.Dir(op.Path)) == "ledgers" {
 			op.Value = bytes.Clone(op.Value)
 			kept = append(kept, op)
@@ -134,7 +132,7 @@ func (w *world) noteLedgers(ops []registry.Op) {
 	}
 	w.judging.Lock()
 	defer w.judging.Unlock()
-	w.ledgersSet = append(w.ledgersSet, setting{w.common(time.Now()), kept, term})
+	w.ledgersSet = append(w.ledgersSet, setting{w.common(time.Now()), kept, led})
 }
 
 // noteAccepted keeps when runs that were asked for were accepted first.
@@ -295,7 +293,7 @@ var excuses = []struct {
 	{"outcome: a clock ahead decided, and the record was destroyed", history.Outcome, func(w *world, v history.Violation) bool {
 		return slices.ContainsFunc(w.erased, func(e erasure) bool {
 			warned, lost := w.lost(e, v.Key)
-			return lost && time.Unix(0, v.Key.Due).After(w.goesOn(v.Key, warned)) && (w.begunBefore(v.Key, w.common(e.at)) ||
+			return lost && time.Unix(0, v.Key.Due).After(w.goesOn(e, v.Key, warned)) && (w.begunBefore(v.Key, w.common(e.at)) ||
 				slices.ContainsFunc(w.decidedAhead(v.Key, 0), func(r history.Record) bool { return r.At <= w.common(e.at) }))
 		})
 	}},
@@ -612,7 +610,7 @@ func (w *world) forgot(v history.Violation) bool {
 	}
 	return slices.ContainsFunc(w.erased, func(e erasure) bool {
 		warned, lost := w.lost(e, v.Key)
-		on := w.goesOn(v.Key, warned)
+		on := w.goesOn(e, v.Key, warned)
 		owed := due.After(e.at.Add(-behind)) || !due.Before(w.reached(v.Key, w.common(e.at)))
 		return lost && owed && !due.After(on)
 	})
@@ -735,8 +733,8 @@ func (w *world) latest(k history.Key, at time.Duration) (latest time.Time) {
 // goesOn is from where an item goes on whose record is lost: what the commit says of it that the leader made before it
 // warned. Where its epoch ended then, and the item was given to nobody, it is a guess: until the warning, by the leader's
 // clock or another owner's.
-func (w *world) goesOn(k history.Key, warned history.Record) time.Time {
-	if through, given := w.givenBefore(k, warned.At); given {
+func (w *world) goesOn(e erasure, k history.Key, warned history.Record) time.Time {
+	if through, given := w.given(k, w.common(e.at), warned.At); given {
 		return through
 	}
 	on := w.wall(warned.At)
@@ -749,13 +747,13 @@ func (w *world) goesOn(k history.Key, warned history.Record) time.Time {
 	return on
 }
 
-// givenBefore returns up to where an item is accounted for in the latest commit of a leader that had been sent at an
-// instant and gave the item to somebody.
-func (w *world) givenBefore(k history.Key, at time.Duration) (through time.Time, given bool) {
+// given returns up to where an item is accounted for in the latest commit that a leader sent between two instants and that
+// gave the item to somebody.
+func (w *world) given(k history.Key, from, to time.Duration) (through time.Time, given bool) {
 	w.judging.Lock()
 	defer w.judging.Unlock()
 	for _, set := range slices.Backward(w.ledgersSet) {
-		if set.at > at || set.term == "" {
+		if set.at < from || set.at > to || !set.led {
 			continue
 		}
 		for dir, l := range written(set.ops) {

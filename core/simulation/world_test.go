@@ -182,9 +182,9 @@ var begunAhead = []time.Duration{0, 0, 0, -1, 300 * time.Millisecond, time.Secon
 
 // A setting is what a commit that is on its way at an instant sets of ledgers.
 type setting struct {
-	at   time.Duration
-	ops  []registry.Op
-	term string // under which they are; "": under a life alone
+	at  time.Duration
+	ops []registry.Op
+	led bool // under a term: the commit is a leader's
 }
 
 // A requestedRun is a run of a job that somebody asked for, by its instant.

@@ -120,7 +120,7 @@ var errTooLarge = errors.New("the ledger does not fit the commit of another regi
 type heirloom struct {
 	led *ledger.Ledger
 	// root is the node of the old ledger, and remove what deletes it with its pages. It is whole
-	// where it was read.
+	// where it was read: else the leader cannot have read it either.
 	root   registry.Node
 	remove []registry.Op
 	whole  bool
@@ -318,8 +318,8 @@ func (m *Member) inherit(ctx context.Context) (h heirloom, err error) {
 		}
 	}
 	h.led = h.led.Clone()
-	if !nodes[0].Exists() {
-		if h.rest, err = m.disown(ctx, h.led, nodes[len(nodes)-1]); err != nil {
+	if !h.whole {
+		if h.rest, err = m.disown(ctx, old.id, h.led, nodes[len(nodes)-1]); err != nil {
 			return h, err
 		}
 	}
@@ -368,17 +368,19 @@ func (m *Member) inheritLedger(ctx context.Context, h *heirloom, old *former, no
 }
 
 // disown takes the items out of a ledger that others have been given since: when the old
-// one was dropped, its owner was taken for dead. It returns what keeps the leader from
+// one was dropped, or could not be read, its owner may have been taken for dead. It returns what keeps the leader from
 // giving away more: each of its commits sets the term at the version that it has read, so
 // that one which was planned without this registration is refused.
-func (m *Member) disown(ctx context.Context, led *ledger.Ledger, term registry.Node) ([]registry.Op, error) {
+func (m *Member) disown(ctx context.Context, old string, led *ledger.Ledger, term registry.Node) ([]registry.Op, error) {
 	ids, err := m.cfg.Session.Names(ctx, m.cfg.Job.Ledgers())
 	if err != nil {
 		return nil, fmt.Errorf("core: register: %w", err)
 	}
-	paths := make([]string, len(ids))
-	for i, id := range ids {
-		paths[i] = m.cfg.Job.Ledger(id)
+	var paths []string
+	for _, id := range ids {
+		if id != old { // what stands in its place is no other's
+			paths = append(paths, m.cfg.Job.Ledger(id))
+		}
 	}
 	nodes, err := m.get(ctx, paths...)
 	if err != nil {

@@ -93,7 +93,7 @@ func (l *Leader) reshard(ctx context.Context) (*sharding.Plan, error) {
 			done.Took = l.cfg.Now().Sub(begun)
 			l.report(plan, done)
 			if err == nil {
-				l.refused, l.contended, l.damaged, l.told, l.bound = 0, nil, nil, nil, nil
+				l.refused, l.contended, l.stilled, l.damaged, l.told, l.bound = 0, nil, nil, nil, nil, nil
 				if len(plan.Away) > 0 {
 					l.bound = plan
 				}
@@ -161,7 +161,8 @@ func (l *Leader) goOn(ctx context.Context, s snapshot, pause *time.Duration, ref
 // commit nothing for a moment. What they have committed until they heard of it must be read.
 func (l *Leader) hush(ctx context.Context, s snapshot) error {
 	var ops []registry.Op
-	for _, id := range l.contended {
+	asked := l.contended
+	for _, id := range asked {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
 			ops = append(ops, l.notice(id, layout.Notice{Still: true}))
 		}
@@ -169,6 +170,9 @@ func (l *Leader) hush(ctx context.Context, s snapshot) error {
 	l.contended = nil
 	if l.refused < patience || len(ops) == 0 {
 		return nil
+	}
+	for _, id := range asked {
+		lazymap.Set(&l.stilled, id, true)
 	}
 	begun := time.Now()
 	if err := l.commit(ctx, s, ops); err != nil {

@@ -156,6 +156,7 @@ type Leader struct {
 	knows     bool                  // the latest plan was carried out: what holds items is in owners
 	refused   int                   // commits in a row that met a change of a ledger
 	contended []string              // whose ledgers the last of them would have written
+	stilled   map[string]bool       // who was asked for stillness, and not told since that it is over
 	damaged   map[string]damage     // pages that somebody has made or deleted, as they say, by their ledger's path
 	warned    map[string]bool       // foreign nodes that were told
 	closed    map[int64]time.Time   // since when it knows that runs are
@@ -672,7 +673,7 @@ func (l *Leader) abdicate(ctx context.Context) error {
 	if away {
 		l.cfg.Host.Waits("") // the next leader says it
 	}
-	l.floor, l.refused = time.Time{}, 0
+	l.floor, l.refused, l.stilled = time.Time{}, 0, nil
 	l.cfg.Host.Changed()
 	if led {
 		l.work.Poke() // the node may have gone before: nobody else says that there is one to elect

@@ -240,6 +240,24 @@ func TestStillnessIsAskedForAtOnce(t *testing.T) {
 	})
 }
 
+// Who was asked for stillness is told that it is over, also where its ledger stays as it is after all.
+func TestStillnessIsTakenBack(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		m := b.join("a", at(0))
+		b.until("it leads", func() bool { return b.led(m) && b.spread(6, "a") })
+		b.join("b", at(0))
+		b.until("both have items", func() bool { return b.spread(6, "a", "b") && b.ledger("b").Len() == 3 })
+		b.lacking("a", b.job.Ledger("b"))
+		b.change(func(f *Facts) { f.Total = 8 }, m)
+		still := func() bool { return layout.UnmarshalNotice(b.get(b.job.Notice("b")).Value).Still }
+		b.until("it is asked", still)
+		b.change(func(f *Facts) { f.Total = 6 }, m)
+		took := b.until("it is told", func() bool { return !still() })
+		require.Less(t, took, time.Second)
+		require.True(t, b.spread(6, "a", "b"))
+	})
+}
+
 // An owner commits ends, and does as its notices say: it is still for as long.
 type owner struct{ commits, asked atomic.Int64 }
 

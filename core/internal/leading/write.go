@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/core/internal/sharding"
 	"github.com/elasticron/elasticron/internal/failpoint"
@@ -93,7 +95,8 @@ type writing struct {
 // assigned stand from the first of several to the last.
 func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) error {
 	l, first := w.leader, w.done.Commits == 0
-	ops := l.stepOps(step, *w.s, w.nodes, l.refused >= patience && !last)
+	still := l.refused >= patience && !last
+	ops := l.stepOps(step, *w.s, w.nodes, still)
 	for j, f := range l.flagPaths() {
 		switch {
 		case first && !last && !w.nodes[f].Exists() && j == 0:
@@ -117,6 +120,13 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 			return errors.Join(err, failed)
 		}
 		return err
+	}
+	for _, x := range step.Ledgers {
+		if still {
+			lazymap.Set(&l.stilled, x.ID, true)
+		} else {
+			delete(l.stilled, x.ID)
+		}
 	}
 	for _, op := range w.s.first {
 		l.cfg.Memory.wrote(&l.cfg.Memory.schedule, op.Value)
@@ -285,9 +295,10 @@ func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 	return l.nudge(ctx, p, s, ops)
 }
 
-// nudge tells the live whose ledgers are missing, in a commit with ops.
+// nudge tells the live whose ledgers are missing, and those that were asked for stillness and not told since that it is
+// over, in a commit with ops.
 func (l *Leader) nudge(ctx context.Context, p *sharding.Plan, s snapshot, ops []registry.Op) error {
-	for _, id := range p.Nudge {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(p.Nudge), maps.Keys(l.stilled))))) {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
 			ops = append(ops, l.notice(id, layout.Notice{}))
 		}

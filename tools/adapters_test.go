@@ -13,9 +13,10 @@ import (
 // The contract and its adapters, without the suite, tests and what only they use, and without the
 // adapter on PostgreSQL, have so many lines at most, and their lines of code so many characters on
 // average, indents left out, so that nobody saves lines by making them longer. Both are lowered when
-// the adapters shrink; who raises one says why.
+// the adapters shrink; who raises one says why: 11,500 lines became 11,690, since ZooKeeper is asked for several nodes by
+// one request, with which 10,000 jobs start a third sooner.
 const (
-	adapterLines   = 11_500
+	adapterLines   = 11_690
 	adapterDensity = 25.5
 )
 

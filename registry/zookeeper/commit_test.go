@@ -224,10 +224,10 @@ func TestPipeline(t *testing.T) {
 	bad := errors.New("bad")
 	for n := range 200 {
 		done := make([]bool, n)
-		require.NoError(t, pipeline(t.Context(), n, func(_ context.Context, i int) error { done[i] = true; return nil }))
+		require.NoError(t, pipeline(t.Context(), maxReads, n, func(_ context.Context, i int) error { done[i] = true; return nil }))
 		require.NotContains(t, done, false)
 		if n > 0 {
-			err := pipeline(t.Context(), n, func(_ context.Context, i int) error {
+			err := pipeline(t.Context(), maxReads, n, func(_ context.Context, i int) error {
 				if i == n/2 {
 					return bad
 				}
@@ -237,7 +237,7 @@ func TestPipeline(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := pipeline(ctx, 1000, func(context.Context, int) error { cancel(); return nil })
+	err := pipeline(ctx, maxReads, 1000, func(context.Context, int) error { cancel(); return nil })
 	require.ErrorIs(t, err, registry.ErrUnavailable)
 	require.ErrorIs(t, err, context.Canceled)
 }

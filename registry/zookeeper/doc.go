@@ -61,7 +61,9 @@
 //
 // # Requests
 //
-// A commit, a Children and a Sync are one request each, or a part of one; Get is one for each path, 64 of them at once.
+// A commit, a Children and a Sync are one request each, or a part of one; Get is one for up to 32 paths, 8 of them at
+// once. Servers before 3.6 know no such request: there Get is one for each path, 64 at once, and the first connection of a
+// session, on which that is found out, is closed and made again.
 // Opening a Registry opens and closes a session, and reads the namespace's node, and each part of the chroot. A session
 // sends a heartbeat every eighth of its timeout: in turn a sync and a multi that checks the root, which is a write of
 // the ensemble and changes nothing. So a hundred sessions of 6 s cost it 67 small writes a second.

@@ -79,6 +79,9 @@ func (f *fakeLink) Get(ctx context.Context, path string, watch bool) (value []by
 	return value, stat, err
 }
 
+// GetAll is that of a server before 3.6.
+func (f *fakeLink) GetAll(context.Context, []string) ([]link.Found, error) { return nil, nil }
+
 func (f *fakeLink) Exists(ctx context.Context, path string, watch bool) (stat *zk.Stat, err error) {
 	err = f.read(ctx, "data "+path, watch, func() error {
 		f.data[path] = f.data[path] || watch

@@ -15,18 +15,27 @@ import (
 	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
-// maxReads is how many requests of one call are under way at once.
-const maxReads = 64
+const (
+	// maxReads is how many requests of one call are under way at once, where each asks for a node.
+	maxReads = 64
+	// maxTogether is how many nodes a request asks for, where it can ask for several: as many values of a megabyte are half
+	// of the longest answer.
+	maxTogether = 32
+	// maxRequests is how many of these are under way at once.
+	maxRequests = 8
+)
 
-// Get asks for every node by itself, and for up to 64 at once.
+// Get asks for up to 32 nodes by a request, and a server that is older than 3.6 for every node by itself.
 func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
 	if err := s.AliveFor(ctx, "get", paths...); err != nil {
 		return nil, err
 	}
 	nodes := make([]registry.Node, len(paths))
-	err := pipeline(ctx, len(paths), func(ctx context.Context, i int) (err error) {
-		nodes[i], err = s.getOne(ctx, paths[i])
-		return err
+	requests := (len(paths) + maxTogether - 1) / maxTogether
+	apart := maxReads / min(max(requests, 1), maxRequests)
+	err := pipeline(ctx, maxRequests, requests, func(ctx context.Context, i int) error {
+		from, to := i*maxTogether, min((i+1)*maxTogether, len(paths))
+		return s.getSome(ctx, paths[from:to], nodes[from:to], apart)
 	})
 	if err != nil {
 		return nil, err
@@ -34,8 +43,39 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 	return nodes, nil
 }
 
+// getSome reads a few nodes into nodes, with so many requests at once where each asks for one.
+func (s *session) getSome(ctx context.Context, paths []string, nodes []registry.Node, apart int) error {
+	if len(paths) > 1 {
+		at := make([]string, len(paths))
+		for i, p := range paths {
+			at[i] = s.tree.at(p)
+		}
+		found, err := s.link.GetAll(ctx, at)
+		if err != nil {
+			return fail("get", paths[0], err)
+		}
+		for i, f := range found {
+			if nodes[i], err = s.found(paths[i], f.Value, f.Stat, f.Err); err != nil {
+				return err
+			}
+		}
+		if found != nil {
+			return nil
+		}
+	}
+	return pipeline(ctx, apart, len(paths), func(ctx context.Context, i int) (err error) {
+		nodes[i], err = s.getOne(ctx, paths[i])
+		return err
+	})
+}
+
 func (s *session) getOne(ctx context.Context, path string) (registry.Node, error) {
 	value, stat, err := s.link.Get(ctx, s.tree.at(path), false)
+	return s.found(path, value, stat, err)
+}
+
+// found is what a read of a node has found.
+func (s *session) found(path string, value []byte, stat *zk.Stat, err error) (registry.Node, error) {
 	switch {
 	case err == nil:
 		return s.node(path, value, stat), nil
@@ -45,11 +85,13 @@ func (s *session) getOne(ctx context.Context, path string) (registry.Node, error
 	return registry.Node{}, fail("get", path, err)
 }
 
-// pipeline calls do for 0…n-1, with so many at once that the connection is busy,
-// and returns the first error; the calls that follow it are not made.
-func pipeline(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+// pipeline calls do for 0…n-1, with so many at once, and returns the first error; the calls that follow it are not made.
+func pipeline(ctx context.Context, atOnce, n int, do func(ctx context.Context, i int) error) error {
+	if n == 1 {
+		return do(ctx, 0)
+	}
 	calls, bounded := errgroup.WithContext(ctx)
-	calls.SetLimit(maxReads)
+	calls.SetLimit(atOnce)
 	for i := range n {
 		calls.Go(func() error {
 			if err := bounded.Err(); err != nil {

@@ -16,6 +16,7 @@ import (
 // requests is what a session needs of its link.
 type requests interface {
 	Get(ctx context.Context, path string, watch bool) ([]byte, *zk.Stat, error)
+	GetAll(ctx context.Context, paths []string) ([]link.Found, error)
 	Exists(ctx context.Context, path string, watch bool) (*zk.Stat, error)
 	Children(ctx context.Context, path string, watch bool) ([]string, error)
 	Multi(ctx context.Context, ops ...any) (link.Written, error)

@@ -28,6 +28,52 @@ func (l *Link) Get(ctx context.Context, path string, watch bool) ([]byte, *zk.St
 	return a.value, a.stat, err
 }
 
+// A Found is what GetAll says of a node.
+type Found struct {
+	Value []byte
+	Stat  *zk.Stat
+	Err   error // nil, zk.ErrNoNode or zk.ErrNoAuth
+}
+
+// GetAll reads nodes by one request: of one connection a server reads packets one by one. It returns nothing where the
+// server knows no such request, or answers with another error: then each is to be read by itself.
+func (l *Link) GetAll(ctx context.Context, paths []string) ([]Found, error) {
+	if !l.readsMany.Load() {
+		return nil, nil
+	}
+	return read(ctx, l, false, opMultiRead, "", func() ([]Found, error) { return l.getAll(paths) })
+}
+
+func (l *Link) getAll(paths []string) ([]Found, error) {
+	type answer struct {
+		found []Found
+		err   error
+	}
+	answers := make(chan answer, 1)
+	l.mu.Lock()
+	c := l.current
+	l.mu.Unlock()
+	sent := c.reads(paths, func(code int32, body []byte, err error) {
+		var a answer
+		switch {
+		case err != nil:
+			a.err = err
+		case code != 0:
+			l.readsMany.Store(code != errUnknown)
+		default:
+			if a.found, a.err = parseReads(body); a.found != nil && len(a.found) != len(paths) {
+				a.err = errMalformed
+			}
+		}
+		answers <- a
+	})
+	if !sent {
+		return nil, errClosed
+	}
+	a := <-answers
+	return a.found, a.err
+}
+
 // Exists reads what a node is without its value; nil when there is none. With
 // watch its next change, its end or its creation is notified.
 func (l *Link) Exists(ctx context.Context, path string, watch bool) (*zk.Stat, error) {

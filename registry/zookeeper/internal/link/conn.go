@@ -46,19 +46,20 @@ type conn struct {
 	greeted   bool      // the server has confirmed the session
 	lastWrite time.Time // when the newest answered write that counted was sent
 
-	mu      sync.Mutex
-	room    *sync.Cond // unsent has shrunk, or all is over
-	asked   time.Time  // when the session was asked for; zero: not yet
-	unsent  []byte
-	spare   []byte // a buffer for unsent
-	writing bool   // somebody writes to the socket
-	pending []sent // requests that are not answered, in their order
-	beats   uint32 // heartbeats sent so far
-	tick    int    // heartbeats that were due so far
-	heard   int    // the tick of the latest that came
-	wake    chan struct{}
-	over    context.Context
-	end     context.CancelFunc
+	mu         sync.Mutex
+	room       *sync.Cond // unsent has shrunk, or all is over
+	asked      time.Time  // when the session was asked for; zero: not yet
+	introduced bool       // what must come before every request is on its way
+	unsent     []byte
+	spare      []byte // a buffer for unsent
+	writing    bool   // somebody writes to the socket
+	pending    []sent // requests that are not answered, in their order
+	beats      uint32 // heartbeats sent so far
+	tick       int    // heartbeats that were due so far
+	heard      int    // the tick of the latest that came
+	wake       chan struct{}
+	over       context.Context
+	end        context.CancelFunc
 }
 
 func newConn(l *Link, raw net.Conn, server string) *conn {
@@ -76,10 +77,18 @@ func (c *conn) fail(reason error) {
 	first := c.over.Err() == nil
 	c.end()
 	c.room.Broadcast()
+	pending := c.pending
+	c.pending = nil
 	c.mu.Unlock()
-	if first {
-		_ = c.Conn.Close()
-		c.l.offline(c, reason)
+	if !first {
+		return
+	}
+	_ = c.Conn.Close()
+	c.l.offline(c, reason)
+	for _, s := range pending {
+		if s.reads != nil {
+			s.reads(0, nil, reason)
+		}
 	}
 }
 
@@ -129,6 +138,20 @@ func (c *conn) request(b []byte) {
 	for len(c.unsent) > maxUnsent && c.over.Err() == nil {
 		c.room.Wait()
 	}
+}
+
+// reads asks for several nodes, and calls answer once, from a goroutine of the connection. It reports whether it could.
+func (c *conn) reads(paths []string, answer func(code int32, body []byte, err error)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over.Err() != nil || !c.introduced {
+		return false
+	}
+	c.beats++
+	xid := int32(c.beats & 0x7fffffff)
+	c.pending = append(c.pending, sent{xid: xid, op: opMultiRead, at: time.Now(), tick: c.tick, reads: answer})
+	c.queue(readsFrame(xid, paths))
+	return true
 }
 
 // queue leaves b to flush. c.mu is held.
@@ -240,9 +263,10 @@ func (c *conn) welcome(b []byte) error {
 	return nil
 }
 
-// introduce sends what must come before every request: the credentials, on the first connection a question that only
-// servers since 3.5 understand, and the watches. On a later one a write follows at once: that the server knows the
-// session does not say that a quorum knows the server.
+// introduce sends what must come before every request: the credentials, on the first connection questions that only
+// servers since 3.6, and since 3.5, understand, and the watches. A server that does not understand a question closes the
+// connection: so the one that it need not understand is asked once. On a later connection a write follows at once: that
+// the server knows the session does not say that a quorum knows the server.
 func (c *conn) introduce(first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,6 +276,9 @@ func (c *conn) introduce(first bool) {
 		f.text("digest")
 		f.text(c.l.cfg.Digest)
 		c.queue(f.frame())
+	}
+	if first && !c.l.askedMany.Swap(true) {
+		c.queue(readsFrame(xidMany, []string{"/"}))
 	}
 	if first {
 		f := newFrame(xidVersion, opUnwatch)
@@ -265,6 +292,7 @@ func (c *conn) introduce(first bool) {
 	if !first {
 		c.heartbeat(opMulti)
 	}
+	c.introduced = true
 }
 
 // take looks at one frame of an established session.
@@ -282,6 +310,11 @@ func (c *conn) take(b []byte) error {
 	case xid == xidAuth && code != 0:
 		c.l.giveUp(fmt.Errorf("zookeeper: %w: %s refused the user and password (digest)", registry.ErrDenied, c.server))
 		return errClosed
+	case xid == xidMany && code == errUnknown:
+		return errClosed // the server is about to close it
+	case xid == xidMany:
+		c.l.readsMany.Store(code == 0)
+		return nil
 	case xid == xidVersion:
 		return c.versionKnown(code)
 	case xid == xidGoodbye:
@@ -303,6 +336,9 @@ func (c *conn) takeAnswer(xid int32, zxid int64, code int32, body []byte) error 
 		c.wrote(s, code, body)
 	}
 	switch {
+	case s.reads != nil:
+		s.reads(code, body, nil)
+		return nil
 	case s.beat:
 		if s.op == opSync && code == 0 {
 			c.l.acknowledged(s.at, false)

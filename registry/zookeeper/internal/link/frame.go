@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // Operations and reserved request numbers of the protocol (ZooDefs.java, ClientCnxn.java of ZooKeeper).
@@ -23,11 +25,13 @@ const (
 	opAuth      = 100
 	opWatches   = 101 // setWatches
 	opMulti     = 14
+	opMultiRead = 22 // since 3.6
 	opClose     = -11
 	xidEvent    = -1
 	xidAuth     = -4
 	xidWatches  = -8
 	xidVersion  = -9  // ours: is this server 3.5 or newer
+	xidMany = -10 // ours: is it 3.6 or newer
 	xidGoodbye  = -12 // ours: the end of the session
 	errNoNode   = -101
 	errNoAuth   = -102
@@ -126,6 +130,60 @@ func (w *writer) header(op int32, done byte) {
 	w.int32(op)
 	w.b = append(w.b, done)
 	w.int32(-1)
+}
+
+// readsFrame asks for several nodes.
+func readsFrame(xid int32, paths []string) []byte {
+	w := newFrame(xid, opMultiRead)
+	for _, p := range paths {
+		w.header(opGetData, 0)
+		w.text(p)
+		w.b = append(w.b, 0) // no watch
+	}
+	w.header(opError, 1)
+	return w.frame()
+}
+
+// parseReads reads the answer to that: nothing where a node was answered with another error than that it does not exist,
+// or is denied.
+func parseReads(b []byte) (found []Found, err error) {
+	const statBytes = 68
+	for len(b) >= multiHeader && b[4] == 0 {
+		kind := getInt32(b)
+		b = b[multiHeader:]
+		if len(b) < 4 {
+			return nil, errMalformed
+		}
+		n := getInt32(b)
+		b = b[4:]
+		switch {
+		case kind == opError && n == errNoNode:
+			found = append(found, Found{Err: zk.ErrNoNode})
+			continue
+		case kind == opError && n == errNoAuth:
+			found = append(found, Found{Err: zk.ErrNoAuth})
+			continue
+		case kind == opError:
+			return nil, nil
+		case kind != opGetData || n < -1 || len(b) < max(int(n), 0)+statBytes:
+			return nil, errMalformed
+		}
+		var value []byte
+		if n >= 0 {
+			value = append([]byte{}, b[:n]...)
+			b = b[n:]
+		}
+		stat := &zk.Stat{} // its fields are those of the wire
+		if _, err := binary.Decode(b, binary.BigEndian, stat); err != nil {
+			return nil, errMalformed
+		}
+		found = append(found, Found{Value: value, Stat: stat})
+		b = b[statBytes:]
+	}
+	if len(b) != multiHeader {
+		return nil, errMalformed
+	}
+	return found, nil
 }
 
 // multiRefusal is the first error in the results of a multi; 0: it was applied.

@@ -3,6 +3,7 @@ package link
 import (
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -29,6 +30,34 @@ func TestMultiRefusal(t *testing.T) {
 			require.NotPanics(t, func() { multiRefusal(body[:n]) })
 		}
 	}
+}
+
+func TestParseReads(t *testing.T) {
+	w := &writer{}
+	w.header(opGetData, 0)
+	w.text("x")
+	w.b = append(w.b, make([]byte, 67)...)
+	w.b = append(w.b, 9) // the last byte of Pzxid
+	w.header(opError, 0)
+	w.int32(errNoNode)
+	w.header(opError, 0)
+	w.int32(errNoAuth)
+	whole := len(w.b)
+	w.header(opError, 1)
+	found, err := parseReads(w.b)
+	require.NoError(t, err)
+	require.Equal(t, []Found{{Value: []byte("x"), Stat: &zk.Stat{Pzxid: 9}}, {Err: zk.ErrNoNode}, {Err: zk.ErrNoAuth}}, found)
+	for n := range w.b {
+		_, err := parseReads(w.b[:n])
+		require.ErrorIs(t, err, errMalformed, n)
+	}
+	w.b = w.b[:whole]
+	w.header(opError, 0)
+	w.int32(-127)
+	w.header(opError, 1)
+	found, err = parseReads(w.b)
+	require.NoError(t, err)
+	require.Nil(t, found, "each is to be read by itself")
 }
 
 func TestWithRevision(t *testing.T) {

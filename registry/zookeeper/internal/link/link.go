@@ -69,6 +69,9 @@ type Link struct {
 	zxid    atomic.Int64 // of the newest answer
 	granted atomic.Int64 // the timeout that the service granted; 0: none yet
 
+	askedMany atomic.Bool // a server was asked whether it reads several nodes by one request
+	readsMany atomic.Bool // it does
+
 	ended chan struct{} // closed once the client is at the dead end
 	atEnd func()        // closes it, once
 	left  chan struct{} // closed once the service has ended the session

@@ -67,6 +67,34 @@ func TestRequests(t *testing.T) {
 	require.NotErrorIs(t, err, registry.ErrUncertain)
 }
 
+// Several nodes by one request are what each is by itself. The server is known to understand that once Open has returned.
+func TestGetAll(t *testing.T) {
+	l := direct(t)
+	ctx := within(t, 20*time.Second)
+	dir := fresh(t, l)
+	denied := &zk.CreateRequest{Path: dir + "/denied", Acl: zk.DigestACL(zk.PermAll, "somebody", "else")}
+	empty := &zk.CreateRequest{Path: dir + "/empty", Data: []byte{}, Acl: world}
+	_, err := l.Multi(ctx, create(dir+"/a", zk.FlagEphemeral), create(dir+"/b", 0), denied, empty, &zk.SetDataRequest{Path: dir + "/b", Data: []byte("y")})
+	require.NoError(t, err)
+	paths := []string{dir + "/a", dir + "/none", dir + "/b", dir + "/denied", dir, dir + "/empty"}
+	found, err := l.GetAll(ctx, paths)
+	require.NoError(t, err)
+	require.Len(t, found, len(paths))
+	for i, path := range paths {
+		value, stat, err := l.Get(ctx, path, false)
+		if err != nil {
+			require.Equal(t, err, found[i].Err, path)
+			continue
+		}
+		require.Equal(t, link.Found{Value: value, Stat: stat}, found[i], path)
+	}
+	require.Equal(t, zk.ErrNoNode, found[1].Err)
+	require.Equal(t, zk.ErrNoAuth, found[3].Err)
+	require.NoError(t, l.Close(ctx))
+	_, err = l.GetAll(ctx, paths)
+	require.ErrorIs(t, err, registry.ErrSessionLost)
+}
+
 // TestConcurrentRequests has many callers, some of which give up.
 func TestConcurrentRequests(t *testing.T) {
 	l := direct(t)

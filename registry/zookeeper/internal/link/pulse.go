@@ -9,6 +9,8 @@ type sent struct {
 	tick    int
 	path    string // of a read that arms a watch
 	beat    bool   // nobody waits for the answer; else the client does
+	// reads takes the answer to several reads, or why there is none: the client knows nothing of them.
+	reads func(code int32, body []byte, err error)
 }
 
 // pulse sends heartbeats, and gives a connection up that does not answer. Time is counted in ticks that this process

@@ -31,7 +31,7 @@ const (
 	xidAuth     = -4
 	xidWatches  = -8
 	xidVersion  = -9  // ours: is this server 3.5 or newer
-	xidMany = -10 // ours: is it 3.6 or newer
+	xidMany     = -10 // ours: is it 3.6 or newer
 	xidGoodbye  = -12 // ours: the end of the session
 	errNoNode   = -101
 	errNoAuth   = -102

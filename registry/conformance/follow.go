@@ -127,6 +127,9 @@ func (f *follower) take(e registry.Event) {
 
 // misfit says which rule of every watch the state breaks.
 func (f *follower) misfit(g target, v *view, n registry.Node) string {
+	if problem := leftOver(n); problem != "" {
+		return problem
+	}
 	if g.scope == registry.Self && n.Path != g.path {
 		return "not the node that is watched"
 	}

@@ -79,7 +79,7 @@ type group struct {
 // suite is the whole table. A new group is one line here.
 func suite() []group {
 	nodes, lists, commit := group{"Nodes", nodeCases}, group{"Lists", listCases}, group{"Commit", commitCases}
-	watch := group{"Watch", slices.Concat(watchCases, watchApartCases, watchOutageCases)}
+	watch := group{"Watch", slices.Concat(watchCases, watchApartCases, watchWholeCases, watchOutageCases)}
 	return []group{
 		{selfTest, harnessCases},
 		nodes,

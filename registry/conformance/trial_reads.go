@@ -34,8 +34,19 @@ func (t *caseRun) getAll(s registry.Session, paths ...string) []registry.Node {
 		if nodes[i].Path != paths[i] {
 			t.fatalf("Get: node %d is %q; path %d was %q", i, nodes[i].Path, i, paths[i])
 		}
+		if problem := leftOver(nodes[i]); problem != "" {
+			t.fatalf("Get: %s", problem)
+		}
 	}
 	return nodes
+}
+
+// leftOver says what an absent node still has of the one that was there, "" for nothing.
+func leftOver(n registry.Node) string {
+	if n.Exists() || len(n.Value) == 0 && n.Version == 0 && n.Modified == 0 && !n.Ephemeral && !n.Owned {
+		return ""
+	}
+	return fmt.Sprintf("what is absent is told as %+v; want the zero Node but for Path", n)
 }
 
 func (t *caseRun) present(s registry.Session, path string) registry.Node {

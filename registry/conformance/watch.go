@@ -119,10 +119,10 @@ func (t *caseRun) syncedOn(s registry.Store, path string, scope registry.Scope) 
 	return f
 }
 
-// same demands that an event holds what a read gives.
+// same demands that an event holds what a read by the same session gives.
 func (t *caseRun) same(event, read registry.Node) {
-	if event.Path != read.Path || event.Created != read.Created || event.Modified != read.Modified ||
-		event.Version != read.Version || event.Ephemeral != read.Ephemeral || string(event.Value) != string(read.Value) {
+	if event.Path != read.Path || event.Created != read.Created || event.Modified != read.Modified || event.Version != read.Version ||
+		event.Ephemeral != read.Ephemeral || event.Owned != read.Owned || string(event.Value) != string(read.Value) {
 		t.fatalf("the event holds %s with value %.20q, a read %s with value %.20q", show(event), event.Value, show(read), read.Value)
 	}
 }

@@ -326,7 +326,9 @@ func storeEphemerals(t *caseRun) {
 				t.fatalf("the watch of a store delivers %s", show(told))
 			}
 		}
-		apart.becomes(path+"-apart", "")
+		if told := apart.becomes(path+"-apart", ""); !told.Ephemeral || told.Owned {
+			t.fatalf("the first state that the watch of a store delivers of an ephemeral node is %s", show(told))
+		}
 		end(owner)
 		for _, f := range []*follower{self, all} {
 			f.becomes(path, "-")

@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"fmt"
+
+	"github.com/elasticron/elasticron/registry"
+)
+
+// watchWholeCases are about all that an event holds, and about all that comes before Synced.
+var watchWholeCases = []testCase{
+	{name: "EventsAreWholeNodes", rules: "R26 R29 R44 R48 R49", run: eventsAreWhole, needs: life, place: "registry.Watcher, registry.Event.Node",
+		rule: "the first state of a target, a change, and what changed while cut off arrive as the node that a read gives, Version, Ephemeral and Owned too"},
+}
+
+// whole waits until both targets of each node of d have its latest state, and compares that with what a read gives.
+func (f *follower) whole(s registry.Session, d string, names ...string) {
+	f.t.sync(s)
+	for _, name := range names {
+		path := d + "/" + name
+		read := f.t.present(s, path)
+		for _, g := range []target{{path, registry.Self}, {d, registry.Children}} {
+			f.t.same(f.arrives(g, path, read.Modified), read)
+		}
+	}
+}
+
+// eventsAreWhole looks at nodes of each kind, of which others have set some, before and after each outage.
+func eventsAreWhole(t *caseRun) {
+	inEach(t, t.outages(), func(_, d string, out outage) {
+		s := t.open()
+		names := []string{"lasting", "mine", "others", "again"}
+		lasting, mine, others, again := d+"/lasting", d+"/mine", d+"/others", d+"/again"
+		follow := func() *follower {
+			f := t.follow(s)
+			for _, name := range names {
+				f.add(d+"/"+name, registry.Self)
+			}
+			f.add(d, registry.Children)
+			return f
+		}
+		set := func(paths ...string) {
+			for _, p := range paths {
+				t.commit(t.s, registry.Set(p, fmt.Append(nil, "set ", p), registry.AnyVersion))
+			}
+		}
+		early := follow()
+		t.commit(s, registry.CreateEphemeral(mine, nil))
+		t.commit(t.s, registry.CreateEphemeral(others, nil))
+		t.commit(t.s, registry.Create(lasting, nil), registry.Create(again, []byte("x")))
+		early.whole(s, d, names...)
+		set(lasting, lasting, mine, mine, others, again)
+		early.whole(s, d, names...)
+		late := follow()
+		late.whole(s, d, names...)
+		out(s, func() {
+			set(lasting, mine, others)
+			t.commit(t.s, registry.Delete(again, 1))
+			t.commit(t.s, registry.CreateEphemeral(again, []byte("x")))
+			set(again)
+		})
+		for _, f := range []*follower{early, late, follow()} {
+			f.whole(s, d, names...)
+		}
+		t.alive(s)
+	})
+}

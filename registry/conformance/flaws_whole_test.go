@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"context"
+	"fmt"
+	"sync"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -40,6 +42,45 @@ func afterHits(change func(n *registry.Node)) flaw {
 	})
 }
 
+// countedFromRestart numbers sessions from the last restart on, which the client of the first of them notices.
+func countedFromRestart() flaw {
+	type starts struct {
+		first      *flawed
+		hits, last int
+	}
+	var mu sync.Mutex
+	harnesses := map[*flaw]*starts{} // a flaw is tried more than once
+	return flaw{
+		opened: func(s *flawed, _ context.Context) {
+			mu.Lock()
+			defer mu.Unlock()
+			h := harnesses[s.flaw]
+			if h == nil {
+				h = &starts{first: s}
+				harnesses[s.flaw] = h
+			}
+			if hits := h.first.reg.Hits(); hits > h.hits {
+				h.hits, h.last = hits, 0
+			}
+			h.last++
+			s.remember("number", h.last)
+		},
+		id: func(s *flawed) string {
+			n, _ := remembered[int](s, "number")
+			return fmt.Sprint("session ", n)
+		},
+	}
+}
+
+// notInRoot has the root locked as no other directory is.
+func notInRoot(s *flawed, ctx context.Context, dir string, value []byte, lock func(context.Context, string, []byte) (registry.Lock, error)) (registry.Lock, error) { //nolint:revive // as its callers
+	if dir == "/" {
+		_, err := s.Session.Commit(ctx, registry.CreateEphemeral("//latch-", value))
+		return nil, err
+	}
+	return lock(ctx, dir, value)
+}
+
 // watchWholeBreakages leave something of a node out.
 var watchWholeBreakages = []breakage{
 	{"R49", "the first state of a Self target is nobody's", "Watch/EventsAreWholeNodes", "the event holds",
@@ -74,4 +115,23 @@ var watchWholeBreakages = []breakage{
 			}
 			return nodes, err
 		}}},
+	{"R39", "the limit of a value is looked at in creates alone", "Nodes/ValueOverLimitNothingSent", "want ErrInvalid",
+		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
+			for _, op := range ops {
+				if op.Kind != registry.OpCreate && len(op.Value) > s.Limits().MaxValue {
+					return s.Session.Commit(ctx, registry.Check(op.Path, registry.AnyVersion)) // it is sent
+				}
+			}
+			return s.Session.Commit(ctx, ops...)
+		}}},
+	{"R86", "IDs are counted from each restart of the service on", "Sessions/IDsOutliveRestart", "of one before", countedFromRestart()},
+	{"R87", "the paths of locks in the root begin with two slashes", "Locks/Root", "invalid request",
+		flaw{
+			lock: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+				return notInRoot(s, ctx, dir, value, s.Session.Lock)
+			},
+			try: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+				return notInRoot(s, ctx, dir, value, s.Session.TryLock)
+			},
+		}},
 }

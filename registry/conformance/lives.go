@@ -178,6 +178,23 @@ func idsAreUnique(t *caseRun) {
 	}
 }
 
+// idsOutliveRestart restarts the service before the first sessions too: who counts from each restart on gives the same.
+func idsOutliveRestart(t *caseRun) {
+	const starts, sessions = 2, 6
+	seen := map[string]bool{t.s.ID(): true}
+	for start := range starts {
+		t.must("RestartServer", t.h.Faults().RestartServer())
+		for range sessions {
+			s := t.open()
+			if seen[s.ID()] {
+				t.fatalf("after restart %d a session has the ID %q of one before", start+1, s.ID())
+			}
+			seen[s.ID()] = true
+			t.mustClose(s)
+		}
+	}
+}
+
 // deadlineSlowAnswers is DeadlineNeverAfterServerDeletion for a service whose answers are late: to every heartbeat, to
 // the first one after a broken connection, or to Open alone.
 func deadlineSlowAnswers(t *caseRun) {

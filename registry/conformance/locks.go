@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +27,8 @@ var lockCases = []testCase{
 		rule: "children of the directory whose names lack latch- neither hold the lock nor wait for it, and stay as they are"},
 	{name: "MakesDirectory", rules: "R89", run: lockMakesDirectory, place: "Session.Lock, Lock.Path",
 		rule: "the directory is made when missing; the owner's node is ephemeral, holds the value, and has a path of its own each time"},
+	{name: "Root", rules: "R87 R89", run: lockRoot, place: "Session.Lock, Lock.Path; package doc, The tree",
+		rule: "the root is a directory to lock as any other"},
 	{name: "DirectoryVanishes", rules: "R89 R1", run: lockDirectoryVanishes, needs: slowly, place: "Session.Lock; package doc, The tree",
 		rule: "the directory is made again, as often as it vanishes before the owner's node is in it"},
 	{name: "Fair", rules: "R88", run: lockFair, place: lockDoc,
@@ -242,6 +246,30 @@ func lockMakesDirectory(t *caseRun) {
 			t.owns(l, value)
 			t.release(l)
 		}
+	}
+}
+
+func lockRoot(t *caseRun) {
+	other := t.open()
+	for how := range ways(t.s) {
+		l := t.lockBy(how, t.s, "/", []byte("mine"))
+		if name := strings.TrimPrefix(l.Path(), "/"); name == l.Path() || !slices.Contains(t.children(t.s, "/"), name) {
+			t.fatalf("the owner's node is %s, and the children of the root are %q", l.Path(), t.children(t.s, "/"))
+		}
+		t.owns(l, []byte("mine"))
+		_, err := other.TryLock(t.ctx, "/", nil)
+		t.isError(err, registry.ErrHeld)
+		w := &waiter{s: other, done: make(chan struct{})}
+		go func() {
+			defer close(w.done)
+			w.lock, w.err = other.Lock(t.ctx, "/", nil)
+		}()
+		t.still(func() { t.stillWaits(w) })
+		t.commit(other, l.Guard(), registry.Create(t.path(how), nil))
+		t.release(l)
+		t.release(t.gets(w))
+		t.sync(t.s)
+		t.absent(t.s, l.Path(), w.lock.Path())
 	}
 }
 

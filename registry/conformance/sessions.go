@@ -107,6 +107,8 @@ var sessionCases = []testCase{
 		rule: "while the service can be reached, no user of a session can make it be lost: idle watchers, waiting locks, many calls at once, many sessions"},
 	{name: "IDsAreUnique", rules: "R86", run: idsAreUnique, place: "Session.ID",
 		rule: "no two sessions have one ID, also one after the other"},
+	{name: "IDsOutliveRestart", rules: "R86", run: idsOutliveRestart, needs: alone, place: "Session.ID",
+		rule: "no session has the ID of one before the service was restarted"},
 	{name: "DeadlineThroughSlowAnswers", rules: "R96 R95", run: deadlineSlowAnswers, needs: slowly, place: "Session.Deadline",
 		rule: "however late answers come, Deadline is not later than the deletion at the service"},
 	{name: "SlowAnswersLoseNothing", rules: "R14", run: slowAnswersLoseNothing, needs: slowly, place: "package doc, Guarantees: connection loss",

@@ -68,12 +68,15 @@ func valueOverLimit(t *caseRun) {
 	defer cancel()
 	const bad = "no path"
 	start := time.Now()
+	long := func(op registry.Op) func() error {
+		op.Value = make([]byte, s.Limits().MaxValue+1)
+		return func() error { return second(s.Commit(ctx, op)) }
+	}
 	for what, call := range map[string]func() error{
-		"commit of a value over the limit": func() error {
-			_, err := s.Commit(ctx, registry.Create(t.path("a"), make([]byte, s.Limits().MaxValue+1)))
-			return err
-		},
-		"commit of nothing": func() error { _, err := s.Commit(ctx); return err },
+		"commit of a value over the limit":  long(registry.Create(t.path("a"), nil)),
+		"an ephemeral value over the limit": long(registry.CreateEphemeral(t.path("a"), nil)),
+		"Set of a value over the limit":     long(registry.Set(t.dir, nil, registry.AnyVersion)),
+		"commit of nothing":                 func() error { _, err := s.Commit(ctx); return err },
 		"commit of a path that cannot be": func() error {
 			_, err := s.Commit(ctx, registry.Create(t.path("a"), nil), registry.Check(bad, 0))
 			return err

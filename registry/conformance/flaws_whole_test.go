@@ -134,4 +134,6 @@ var watchWholeBreakages = []breakage{
 				return notInRoot(s, ctx, dir, value, s.Session.TryLock)
 			},
 		}},
+	{"R56", "a watcher remembers each node that there ever was", "Watch/GoneIsForgotten", "are not freed",
+		changed(func(w *flawedWatcher, _ target, _ bool, n *registry.Node) { w.notes.Store("seen "+n.Path, n.Path) })},
 }

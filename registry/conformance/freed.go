@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -27,8 +29,19 @@ func (c *census) add(v any) {
 	if p.Kind() != reflect.Pointer || p.IsNil() || p.Type().Elem().Size() < 32 {
 		return
 	}
+	c.bear((*byte)(p.UnsafePointer()))
+}
+
+// addText counts the bytes of a text that somebody else has made; shorter ones may share their memory with others.
+func (c *census) addText(s string) {
+	if len(s) >= 32 {
+		c.bear(unsafe.StringData(s))
+	}
+}
+
+func (c *census) bear(at *byte) {
 	c.born++
-	runtime.AddCleanup((*byte)(p.UnsafePointer()), func(n *atomic.Int64) { n.Add(1) }, &c.freed)
+	runtime.AddCleanup(at, func(n *atomic.Int64) { n.Add(1) }, &c.freed)
 }
 
 // kept says how many are still there, "" for next to none: the last one may stand in something that is used again.
@@ -74,6 +87,44 @@ func closedIsFreed(t *caseRun) {
 		return strings.Join(kept, "; ")
 	})
 	t.alive(s)
+}
+
+// goneIsForgotten has hundreds of nodes come and go, each seen by a watcher, and keeps nothing of what it was told.
+func goneIsForgotten(t *caseRun) {
+	const rounds, nodes = 25, 20
+	w := t.watch(t.s)
+	t.called("Add", w.Add(t.dir, registry.Children))
+	told := &census{what: "paths of nodes that were told to be gone"}
+	for range rounds {
+		t.comeAndGo(w, nodes, told)
+	}
+	t.step("%d nodes came and went, and their watcher was told", rounds*nodes)
+	t.eventually("what was told of nodes that are gone to be freed", func() string {
+		runtime.GC()
+		return told.kept()
+	})
+	t.create(t.s, t.path("end"), "end")
+	t.drain(w, func(e registry.Event) bool { return string(e.Node.Value) == "end" })
+}
+
+// comeAndGo makes so many nodes and deletes them, each time until w has told that.
+func (t *caseRun) comeAndGo(w registry.Watcher, nodes int, told *census) {
+	var made, gone []registry.Op
+	for range nodes {
+		path := t.path(strings.ToLower(rand.Text()))
+		made, gone = append(made, registry.Create(path, nil)), append(gone, registry.Delete(path, 0))
+	}
+	for _, ops := range [][]registry.Op{made, gone} {
+		t.commit(t.s, ops...)
+		left := nodes
+		t.drain(w, func(e registry.Event) bool {
+			if !e.Synced && e.Node.Exists() == (ops[0].Kind == registry.OpCreate) {
+				told.addText(e.Node.Path)
+				left--
+			}
+			return left == 0
+		})
+	}
 }
 
 func (t *caseRun) watchesOnce(s registry.Store, c *census) {

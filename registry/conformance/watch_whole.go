@@ -10,6 +10,8 @@ import (
 var watchWholeCases = []testCase{
 	{name: "EventsAreWholeNodes", rules: "R26 R29 R44 R48 R49", run: eventsAreWhole, needs: life, place: "registry.Watcher, registry.Event.Node",
 		rule: "the first state of a target, a change, and what changed while cut off arrive as the node that a read gives, Version, Ephemeral and Owned too"},
+	{name: "GoneIsForgotten", rules: "R56", run: goneIsForgotten, needs: bulk, place: "registry.Watcher: memory",
+		rule: "a watcher keeps nothing of nodes that are gone and were told to be: its memory is proportional to the nodes there are"},
 }
 
 // whole waits until both targets of each node of d have its latest state, and compares that with what a read gives.

@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/elasticron/elasticron/registry"
@@ -136,4 +138,12 @@ var watchWholeBreakages = []breakage{
 		}},
 	{"R56", "a watcher remembers each node that there ever was", "Watch/GoneIsForgotten", "are not freed",
 		changed(func(w *flawedWatcher, _ target, _ bool, n *registry.Node) { w.notes.Store("seen "+n.Path, n.Path) })},
+	{"R55", "what has changed before it was told comes behind Synced", "Watch/PresentBeforeSynced", "when it was added there were",
+		flaw{next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
+			events, err := w.Watcher.Next(ctx)
+			slices.SortStableFunc(events, func(a, b registry.Event) int {
+				return cmp.Compare(boolToInt(!a.Synced && a.Node.Version > 0), boolToInt(!b.Synced && b.Node.Version > 0))
+			})
+			return events, err
+		}}},
 }

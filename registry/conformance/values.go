@@ -125,7 +125,8 @@ func binaryValue(t *caseRun) {
 }
 
 func unicodeSegment(t *caseRun) {
-	names := []string{"größe", "gro\u0308ße", "日本語", "a b", "100%", "%2F", "a+b&c=d", "~", "[0]*?", "Ω", "ω", "-", "_", "..."}
+	names := []string{"größe", "gro\u0308ße", "日本語", "a b", "100%", "%2F", "a+b&c=d", "~", "[0]*?", "Ω", "ω", "-", "_", "...",
+		"\u00a0", "\ud7ff", "\uf900", "\uffef"} // next to those that are refused
 	for _, name := range names {
 		t.create(t.s, t.path(name), name)
 	}
@@ -154,7 +155,8 @@ func segmentAtLimit(t *caseRun) {
 func badPaths() []string {
 	return []string{
 		"", "a", "a/b", "//", "/a/", "/a//b", "/.", "/..", "/a/./b", "/a/../b", "/a\x00b", "/a\nb", "/a\x7fb",
-		"/\u0085", "/\ue000", "/\uffff", "/\xff\xfe", "/" + strings.Repeat("x", 256), "/" + strings.Repeat("abcdefg/", 256) + "x",
+		"/\u001f", "/\u0080", "/\u0085", "/\u009f", "/\ue000", "/\uf8ff", "/\ufff0", "/\uffff", "/\U00010000", "/\U0001f600", "/\U0010ffff",
+		"/\xff\xfe", "/" + strings.Repeat("x", 256), "/" + strings.Repeat("abcdefg/", 256) + "x",
 	}
 }
 

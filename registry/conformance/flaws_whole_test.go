@@ -146,4 +146,30 @@ var watchWholeBreakages = []breakage{
 			})
 			return events, err
 		}}},
+	{"R18", "the operation that failed is named without its version", "Commit/ErrorIsTyped", "CommitError.Op is",
+		onCommitError(func(_ *flawed, _ context.Context, _ []registry.Op, ce *registry.CommitError) error {
+			op := ce.Op
+			op.Version = 0
+			return &registry.CommitError{Index: ce.Index, Op: op, Err: ce.Err}
+		})},
+	{"R31", "the values of one Get are parts of one array", "Nodes/ReadersOwnWhatTheyGet", "after another reader changed",
+		flaw{get: func(s *flawed, ctx context.Context, paths []string) ([]registry.Node, error) {
+			nodes, err := s.Session.Get(ctx, paths...)
+			var all []byte
+			for _, n := range nodes {
+				all = append(all, n.Value...)
+			}
+			for i, n := range nodes {
+				nodes[i].Value, all = all[:len(n.Value)], all[len(n.Value):]
+			}
+			return nodes, err
+		}}},
+	{"R31", "what Next returns are parts of one array", "Watch/EventsBelongToTheCaller", "the slice holds",
+		flaw{next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
+			events, err := w.Watcher.Next(ctx)
+			known, _ := w.notes.LoadOrStore("array", make([]registry.Event, 0, 1000))
+			all := known.([]registry.Event)
+			w.notes.Store("array", append(all, events...))
+			return append(all, events...)[len(all):], err
+		}}},
 }

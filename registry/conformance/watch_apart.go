@@ -185,6 +185,9 @@ func eventsBelong(t *caseRun) {
 			}
 		}
 	}
+	for _, batch := range batches { // as append would
+		clear(batch[len(batch):cap(batch)])
+	}
 	for i, batch := range batches {
 		if now := fmt.Sprint(batch); now != said[i] {
 			t.fatalf("call %d of Next returned %.300s; after %d more calls the slice holds %.300s", i+1, said[i], len(batches)-i-1, now)

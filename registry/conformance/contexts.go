@@ -100,6 +100,7 @@ func endedContextEveryMethod(t *caseRun) {
 		for name, call := range t.storeCalls(ctx, st) {
 			calls["a store's "+name] = call
 		}
+		calls["Get of no paths"] = func() error { return second(s.Get(ctx)) }
 		calls["Next of a store's watcher"] = func() error { return second(stored.Next(ctx)) }
 		calls["Next"] = func() error { _, err := w.Next(ctx); return err }
 		calls["Registry.Open"] = func() error { _, err := reg.Open(ctx); return err }

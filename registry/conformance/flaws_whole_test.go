@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/elasticron/elasticron/registry"
 )
@@ -81,6 +82,23 @@ func notInRoot(s *flawed, ctx context.Context, dir string, value []byte, lock fu
 		return nil, err
 	}
 	return lock(ctx, dir, value)
+}
+
+// getsNothing answers a Get of no paths without a look at the session or the context.
+func getsNothing() flaw {
+	return flaw{get: func(s *flawed, ctx context.Context, paths []string) ([]registry.Node, error) {
+		if len(paths) == 0 {
+			return nil, nil
+		}
+		return s.Session.Get(ctx, paths...)
+	}}
+}
+
+// inTurn has calls of a session wait for one another, whatever becomes of their contexts.
+func inTurn(s *flawed) (done func()) {
+	turn := once(s, "turn", func() *sync.Mutex { return new(sync.Mutex) })
+	turn.Lock()
+	return turn.Unlock
 }
 
 // watchWholeBreakages leave something of a node out.
@@ -171,5 +189,35 @@ var watchWholeBreakages = []breakage{
 			all := known.([]registry.Event)
 			w.notes.Store("array", append(all, events...))
 			return append(all, events...)[len(all):], err
+		}}},
+	{"R8", "Get of no paths succeeds on a lost session", "Sessions/ErrorEveryMethod", "Get of none on a lost session", getsNothing()},
+	{"R33", "Get of no paths succeeds with an ended context", "Sessions/EndedContextEveryMethod", "Get of no paths with an ended context", getsNothing()},
+	{"R19", "the commits of a session wait for one another", "Sessions/CallsWaitForNoOther", "a call beside others that wait",
+		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
+			defer inTurn(s)()
+			return s.Session.Commit(ctx, ops...)
+		}}},
+	{"R75", "the lists of a session wait for one another", "Sessions/CallsWaitForNoOther", "a call beside others that wait",
+		flaw{children: func(s *flawed, ctx context.Context, path string) ([]string, error) {
+			defer inTurn(s)()
+			return s.Session.Children(ctx, path)
+		}}},
+	{"R98", "Err tells of Close before Done is closed", "Sessions/ErrTellsWithDone", "and Done is open",
+		flaw{close: func(s *flawed, ctx context.Context) error {
+			s.remember("closing", true)
+			<-time.After(flawedTimeout / 50)
+			return s.Session.Close(ctx)
+		}, err: func(s *flawed) error {
+			if _, closing := remembered[bool](s, "closing"); closing && s.Session.Err() == nil {
+				return registry.ErrSessionLost
+			}
+			return s.Session.Err()
+		}}},
+	{"R100", "goroutines of a session end a while after Close", "Sessions/NoGoroutineLeak", "after the return of Close",
+		flaw{opened: func(s *flawed, _ context.Context) {
+			go func() {
+				<-s.Session.Done()
+				<-time.After(flawedTimeout / 4)
+			}()
 		}}},
 }

@@ -133,6 +133,29 @@ func closeBeside(t *caseRun) {
 	})
 }
 
+// callsBeside calls everything twice while the service does not answer: without an end, and briefly.
+func callsBeside(t *caseRun) {
+	brief := t.h.SessionTimeout() / 10
+	bound := brief + t.h.SessionTimeout()/4
+	t.prompt("a call beside others that wait, with a context of "+brief.String(), bound, func() time.Duration {
+		s := t.open()
+		patient, giveUp := context.WithCancel(t.ctx)
+		heal, err := t.h.Faults().Blackhole(s, Both)
+		t.must("Blackhole both ways", err)
+		var waiting sync.WaitGroup
+		defer waiting.Wait()
+		defer giveUp()
+		defer heal()
+		for range 2 {
+			for _, call := range t.calls(patient, s) {
+				waiting.Go(func() { _ = call() })
+			}
+		}
+		t.proveBlackhole(s)
+		return t.longest(t.calls(t.within(brief), s))
+	})
+}
+
 // longest makes calls at once and returns how long the last one took.
 func (t *caseRun) longest(calls map[string]func() error) time.Duration {
 	start := time.Now()

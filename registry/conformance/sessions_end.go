@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -126,6 +127,7 @@ func (t *caseRun) isLostAlone(what string, err error) {
 func (t *caseRun) methods(s registry.Session, w registry.Watcher) map[string]func() error {
 	return map[string]func() error{
 		"Get":          func() error { _, err := s.Get(t.ctx, t.dir); return err },
+		"Get of none":  func() error { _, err := s.Get(t.ctx); return err },
 		"Children":     func() error { _, err := s.Children(t.ctx, t.dir); return err },
 		"Sync":         func() error { return s.Sync(t.ctx) },
 		"Commit":       func() error { _, err := s.Commit(t.ctx, registry.Create(t.path("x"), nil)); return err },
@@ -138,6 +140,58 @@ func (t *caseRun) methods(s registry.Session, w registry.Watcher) map[string]fun
 
 		"Watcher.Add of what it watches": func() error { return w.Add(t.dir, registry.Self) },
 	}
+}
+
+// errTellsWithDone asks all the time, while sessions end in each way there is.
+func errTellsWithDone(t *caseRun) {
+	brief := t.h.SessionTimeout() / 8
+	cut := func(s registry.Session) (heal func()) {
+		heal, err := t.h.Faults().Blackhole(s, Both)
+		t.must("Blackhole both ways", err)
+		return heal
+	}
+	var ways sync.WaitGroup // side by side: some wait for a session to expire
+	for name, end := range map[string]func(reg registry.Registry, s registry.Session){
+		"Close": func(_ registry.Registry, s registry.Session) { t.mustClose(s) },
+		"Close, cut off": func(_ registry.Registry, s registry.Session) {
+			defer cut(s)()
+			t.step("cut off: Close = %v", s.Close(t.within(brief)))
+		},
+		"Close with an ended context": func(_ registry.Registry, s registry.Session) {
+			t.step("Close with an ended context = %v", s.Close(t.ended()[context.Canceled]))
+		},
+		"Registry.Close": func(reg registry.Registry, _ registry.Session) { t.called("Registry.Close", reg.Close()) },
+		"an expiry":      func(_ registry.Registry, s registry.Session) { t.must("Expire", t.h.Faults().Expire(s)) },
+		"silence":        func(_ registry.Registry, s registry.Session) { defer cut(s)(); t.lostSoon(s) },
+	} {
+		ways.Go(func() {
+			reg := t.registry()
+			s := t.openOn(reg)
+			t.syncedOn(s, t.dir, registry.Children)
+			var looking sync.WaitGroup
+			looking.Go(func() { t.looksAtEnd(name, s) })
+			end(reg, s)
+			looking.Wait()
+		})
+	}
+	ways.Wait()
+}
+
+// looksAtEnd asks Err before Done: what Err tells has happened by then.
+func (t *caseRun) looksAtEnd(how string, s registry.Session) {
+	for t.ctx.Err() == nil {
+		err, done := s.Err(), isClosed(s.Done())
+		switch {
+		case err != nil && !done:
+			t.fatalf("%s: Err is %v, and Done is open", how, err)
+		case done && !errors.Is(s.Err(), registry.ErrSessionLost):
+			t.fatalf("%s: Done is closed, and Err is %v", how, s.Err())
+		case done:
+			return
+		}
+		<-time.After(50 * time.Microsecond)
+	}
+	t.fatalf("%s: Done is open to the end of the case", how)
 }
 
 func noWriteAfterLoss(t *caseRun) {
@@ -173,15 +227,19 @@ func noGoroutineLeak(t *caseRun) {
 	reg := t.registry()
 	t.mustClose(t.opensOnce(reg)) // what is made once is made now
 	before := t.goroutines()
-	for range 30 {
-		t.mustClose(t.opensOnce(reg))
-	}
-	t.step("30 sessions opened, used and closed")
-	t.eventually("their goroutines to end", func() string {
-		if n := t.goroutines(); n > before+10 {
-			return fmt.Sprintf("%d goroutines; there were %d before", n, before)
+	t.prompt("the goroutines of 30 sessions, after the return of Close,", t.h.SessionTimeout()/10, func() time.Duration {
+		for range 30 {
+			t.mustClose(t.opensOnce(reg))
 		}
-		return ""
+		t.step("30 sessions opened, used and closed")
+		closed := time.Now()
+		t.eventually("their goroutines to end", func() string {
+			if n := t.goroutines(); n > before+10 {
+				return fmt.Sprintf("%d goroutines; there were %d before", n, before)
+			}
+			return ""
+		})
+		return time.Since(closed)
 	})
 
 	sessions := make([]registry.Session, 20)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,6 +92,18 @@ func getsNothing() flaw {
 			return nil, nil
 		}
 		return s.Session.Get(ctx, paths...)
+	}}
+}
+
+// onInvalid refuses operations on paths that are valid.
+func onInvalid(refused func(path string) bool) flaw {
+	return flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
+		for _, op := range ops {
+			if refused(op.Path) {
+				return 0, registry.ErrInvalid
+			}
+		}
+		return s.Session.Commit(ctx, ops...)
 	}}
 }
 
@@ -219,5 +232,18 @@ var watchWholeBreakages = []breakage{
 				<-s.Session.Done()
 				<-time.After(flawedTimeout / 4)
 			}()
+		}}},
+	{"R53", "a character next to those that are refused is refused", "Nodes/UnicodeSegment", "invalid request",
+		onInvalid(func(path string) bool { return strings.ContainsRune(path, '\uffef') })},
+	{"R53", "a path has 2047 bytes at most", "Nodes/DeepPath", "EnsurePath of",
+		onInvalid(func(path string) bool { return len(path) > 2047 })},
+	{"R53", "a path of 2049 bytes is no more than absent", "Nodes/PathInvalidTable", "want ErrInvalid",
+		flaw{get: func(s *flawed, ctx context.Context, paths []string) ([]registry.Node, error) {
+			for _, p := range paths {
+				if len(p) == 2049 {
+					return []registry.Node{{Path: paths[0]}, {Path: p}}, nil
+				}
+			}
+			return s.Session.Get(ctx, paths...)
 		}}},
 }

@@ -182,8 +182,10 @@ func idsAreUnique(t *caseRun) {
 func idsOutliveRestart(t *caseRun) {
 	const starts, sessions = 2, 6
 	seen := map[string]bool{t.s.ID(): true}
+	restart := t.h.Faults().RestartServer // which its proof shows by sessions of its own, open over the restart
 	for start := range starts {
-		t.must("RestartServer", t.h.Faults().RestartServer())
+		t.must("RestartServer", restart())
+		restart = t.h.Harness.Faults().RestartServer
 		for range sessions {
 			s := t.open()
 			if seen[s.ID()] {

@@ -20,6 +20,7 @@ const (
 	get    = "getData"
 	exists = "exists"
 	list   = "getChildren2"
+	many   = "multiRead"
 )
 
 // A meter compares what was sent with what was expected, heartbeats apart.
@@ -71,7 +72,7 @@ func TestRequestsOfEachCall(t *testing.T) {
 	}
 	_, err = s.Get(ctx, paths...)
 	require.NoError(t, err)
-	m.costs("Get of 129", map[string]int{get: 129})
+	m.costs("Get of 129", map[string]int{many: 4, get: 1})
 	_, err = s.Children(ctx, "/a")
 	require.NoError(t, err)
 	m.costs("Children", map[string]int{list: 1})

@@ -285,7 +285,8 @@ func (t *caseRun) isCommitError(err error, index int, want error, ops []registry
 		t.fatalf("error %v (%T) is no *CommitError", err, err)
 	case ce.Index != index:
 		t.fatalf("the error names operation %d; the first that fails is %d: %v", ce.Index, index, err)
-	case ce.Op.Path != ops[index].Path || ce.Op.Kind != ops[index].Kind || ce.Op.Version != ops[index].Version || !bytes.Equal(ce.Op.Value, ops[index].Value):
+	case ce.Op.Path != ops[index].Path, ce.Op.Kind != ops[index].Kind, ce.Op.Version != ops[index].Version,
+		!bytes.Equal(ce.Op.Value, ops[index].Value):
 		t.fatalf("CommitError.Op is %s with value %.40q; operation %d is %s with value %.40q",
 			describe([]registry.Op{ce.Op}), ce.Op.Value, index, describe(ops[index:index+1]), ops[index].Value)
 	}

@@ -76,13 +76,18 @@ func countedFromRestart() flaw {
 	}
 }
 
+// locking is Lock or TryLock.
+type locking func(ctx context.Context, dir string, value []byte) (registry.Lock, error)
+
 // notInRoot has the root locked as no other directory is.
-func notInRoot(s *flawed, ctx context.Context, dir string, value []byte, lock func(context.Context, string, []byte) (registry.Lock, error)) (registry.Lock, error) { //nolint:revive // as its callers
-	if dir == "/" {
-		_, err := s.Session.Commit(ctx, registry.CreateEphemeral("//latch-", value))
-		return nil, err
+func notInRoot(s *flawed, lock locking) locking {
+	return func(ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+		if dir == "/" {
+			_, err := s.Session.Commit(ctx, registry.CreateEphemeral("//latch-", value))
+			return nil, err
+		}
+		return lock(ctx, dir, value)
 	}
-	return lock(ctx, dir, value)
 }
 
 // getsNothing answers a Get of no paths without a look at the session or the context.
@@ -107,6 +112,24 @@ func onInvalid(refused func(path string) bool) flaw {
 	}}
 }
 
+// closedLate takes what waits when a watcher is closed, and has Next deliver that.
+func closedLate() flaw {
+	return flaw{closed: func(w *flawedWatcher) error {
+		ctx, cancel := context.WithTimeout(context.Background(), pollEvery)
+		defer cancel()
+		if events, err := w.Watcher.Next(ctx); err == nil {
+			w.notes.Store("waits", events)
+		}
+		return w.Watcher.Close()
+	}, next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
+		events, err := w.Watcher.Next(ctx)
+		if waits, some := w.notes.LoadAndDelete("waits"); some {
+			return waits.([]registry.Event), nil
+		}
+		return events, err
+	}}
+}
+
 // inTurn has calls of a session wait for one another, whatever becomes of their contexts.
 func inTurn(s *flawed) (done func()) {
 	turn := once(s, "turn", func() *sync.Mutex { return new(sync.Mutex) })
@@ -114,8 +137,8 @@ func inTurn(s *flawed) (done func()) {
 	return turn.Unlock
 }
 
-// watchWholeBreakages leave something of a node out.
-var watchWholeBreakages = []breakage{
+// wholeBreakages leave something out: of a node, of a limit, of what holds for every call.
+var wholeBreakages = []breakage{
 	{"R49", "the first state of a Self target is nobody's", "Watch/EventsAreWholeNodes", "the event holds",
 		firstOfSelf(func(n *registry.Node) { n.Owned = false })},
 	{"R48", "the first state of a Self target is persistent", "Watch/EventsAreWholeNodes", "the event holds",
@@ -161,10 +184,10 @@ var watchWholeBreakages = []breakage{
 	{"R87", "the paths of locks in the root begin with two slashes", "Locks/Root", "invalid request",
 		flaw{
 			lock: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-				return notInRoot(s, ctx, dir, value, s.Session.Lock)
+				return notInRoot(s, s.Session.Lock)(ctx, dir, value)
 			},
 			try: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
-				return notInRoot(s, ctx, dir, value, s.Session.TryLock)
+				return notInRoot(s, s.Session.TryLock)(ctx, dir, value)
 			},
 		}},
 	{"R56", "a watcher remembers each node that there ever was", "Watch/GoneIsForgotten", "are not freed",
@@ -246,4 +269,5 @@ var watchWholeBreakages = []breakage{
 			}
 			return s.Session.Get(ctx, paths...)
 		}}},
+	{"R43", "what waits is delivered after Close", "Watch/EndsOnClose", "error <nil>; want \"closed\"", closedLate()},
 }

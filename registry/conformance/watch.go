@@ -72,7 +72,7 @@ var watchCases = []testCase{
 	{name: "EndsOnCtx", rules: "R65", run: watchEndsOnCtx, place: "Watcher.Next",
 		rule: "Next fails with its context's error and loses nothing: the next call goes on"},
 	{name: "EndsOnClose", rules: "R43 R67", run: watchEndsOnClose, place: "registry.Watcher, ErrClosed",
-		rule: "Close wakes Next with ErrClosed, is idempotent, and Add then fails with ErrClosed"},
+		rule: "Close wakes Next with ErrClosed, whatever waits to be taken, is idempotent, and Add then fails with ErrClosed"},
 	{name: "StopConsumingFreesAll", rules: "R67", run: stopConsuming, needs: alone, place: "Watcher.Close",
 		rule: "watchers that nobody consumes are freed by Close: their goroutines end"},
 	{name: "SlowConsumerBoundedMemory", rules: "R56", run: slowConsumer, place: "registry.Watcher: coalesced",

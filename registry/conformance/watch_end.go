@@ -117,6 +117,14 @@ func watchEndsOnClose(t *caseRun) {
 	t.isError(f.w.Add(t.dir, registry.Children), registry.ErrClosed)
 	f.w.Remove(t.dir, registry.Children)
 	t.create(t.s, t.path("a"), "")
+
+	full := t.watch(t.s)
+	t.called("Add", full.Add(t.dir, registry.Children))
+	t.syncedOn(t.s, t.dir, registry.Children) // by now the other watcher may have its events as well
+	t.called("Watcher.Close", full.Close())
+	events, err := full.Next(t.ctx)
+	t.step("closed with events that wait: Next = %d events, %v", len(events), err)
+	t.isError(err, registry.ErrClosed)
 }
 
 func stopConsuming(t *caseRun) {

@@ -181,11 +181,11 @@ type slowChange struct {
 }
 
 func (f slowChange) LoseLeader() error {
-	f.h.lose()
 	<-time.After(f.h.takes)
 	f.h.mu.Lock()
-	defer f.h.mu.Unlock()
 	f.h.leads += "x"
+	f.h.mu.Unlock()
+	f.h.lose()
 	return nil
 }
 

@@ -16,6 +16,9 @@ import (
 const (
 	crowdJobs      = 10_000
 	crowdInstances = 10
+	// quickInstances are those of a quick run: what ten processes do to take notice of each other's hundred jobs each fills
+	// two cores for minutes, where tests share them and the race detector is on.
+	quickInstances = 3
 	// bereavedProfile is how long the profiles of a survivor and of the server are, from the kill on: its session lasts
 	// for six seconds, in which nearly nothing happens.
 	bereavedProfile = 12 * time.Second
@@ -48,7 +51,11 @@ func crashOfTen(ctx context.Context, s *settings, contender string, _ figures) (
 func (a *arena) crowd(ctx context.Context, contender string, jobs contest.Jobs) ([]*client, error) {
 	var adding errgroup.Group
 	var all []*client
-	for range crowdInstances {
+	instances := crowdInstances
+	if a.settings.quick {
+		instances = quickInstances
+	}
+	for range instances {
 		c, err := a.enter(ctx, contender)
 		if err != nil {
 			return nil, err

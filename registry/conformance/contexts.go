@@ -166,10 +166,9 @@ func closeEnded(t *caseRun) {
 
 		cut := t.open()
 		t.commit(cut, registry.CreateEphemeral(path, nil))
-		heal, err := t.h.Faults().Blackhole(cut, Both)
-		t.must("Blackhole both ways", err)
+		heal := t.blackhole(cut)
 		start = time.Now()
-		err = cut.Close(ctx)
+		err := cut.Close(ctx)
 		t.step("cut off, Close with an ended context = %v after %v", err, time.Since(start))
 		if d := time.Since(start); d > bound {
 			t.fatalf("Close with an ended context, cut off, took %v; a quarter of the timeout is %v", d, t.h.SessionTimeout()/4)
@@ -320,8 +319,7 @@ func (t *caseRun) inFlight(when string, end func(registry.Session)) {
 	w := t.watch(s)
 	l, mine := t.lock(t.s, t.path("held")), t.lock(s, t.path("mine"))
 	waits := t.wait(s, t.path("held"), 2)
-	heal, err := t.h.Faults().Blackhole(s, Both)
-	t.must("Blackhole both ways", err)
+	heal := t.blackhole(s)
 	defer heal()
 	calls := map[string]func() error{
 		"Get":      func() error { return second(s.Get(t.ctx, t.dir)) },
@@ -455,8 +453,7 @@ func watchWhileCutOff(t *caseRun) {
 	s := t.open()
 	f, other := t.syncedOn(s, t.dir, registry.Children), t.syncedOn(s, t.dir, registry.Children)
 	late := t.follow(s)
-	heal, err := t.h.Faults().Blackhole(s, Both)
-	t.must("Blackhole both ways", err)
+	heal := t.blackhole(s)
 	defer heal()
 	t.proveBlackhole(s)
 	quick := func(what string, call func() error) {

@@ -78,8 +78,7 @@ func namesAreFree(t *caseRun) {
 		case "closed":
 			t.mustClose(owner)
 		case "cut off":
-			heal, err := t.h.Faults().Blackhole(owner, Both)
-			t.must("Blackhole both ways", err)
+			heal := t.blackhole(owner)
 			t.lostSoon(owner)
 			defer heal()
 			t.goneSoon(next, path)
@@ -232,8 +231,7 @@ func deadlineSlowAnswers(t *caseRun) {
 				heal()
 				t.commit(owner, registry.CreateEphemeral(path, nil))
 			}
-			heal, err := t.h.Faults().Blackhole(owner, Both)
-			t.must("Blackhole both ways", err)
+			heal := t.blackhole(owner)
 			defer heal()
 			t.goneSoon(eyes, path)
 			gone := time.Now()

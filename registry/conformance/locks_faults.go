@@ -62,8 +62,7 @@ func waitSurvivesDrop(t *caseRun) {
 
 // silent keeps s from the service until a third of the timeout is left of its session.
 func (t *caseRun) silent(s registry.Session) {
-	heal, err := t.h.Faults().Blackhole(s, Both)
-	t.must("Blackhole both ways", err)
+	heal := t.blackhole(s)
 	defer heal()
 	t.eventually("a third of the timeout to be left", func() string {
 		if left := time.Until(s.Deadline()); left > t.h.SessionTimeout()/3 {

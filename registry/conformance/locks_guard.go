@@ -66,8 +66,7 @@ func lostByDeadline(t *caseRun) {
 	t.punctual("Lost", func() time.Duration {
 		holder := t.open()
 		l := t.lock(holder, dir)
-		heal, err := t.h.Faults().Blackhole(holder, Both)
-		t.must("Blackhole both ways", err)
+		heal := t.blackhole(holder)
 		defer heal()
 		late := t.lateness("Lost", holder, l.Lost())
 		t.proveHit(holder)

@@ -140,8 +140,7 @@ func cancelCutOff(t *caseRun) {
 	dir, other := t.path("lock"), t.open()
 	l := t.lock(t.s, dir)
 	w := t.wait(other, dir, 2)
-	heal, err := t.h.Faults().Blackhole(other, Both)
-	t.must("Blackhole both ways", err)
+	heal := t.blackhole(other)
 	defer heal()
 	w.stop()
 	select {

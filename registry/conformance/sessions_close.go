@@ -61,8 +61,7 @@ func (t *caseRun) closeCutOff(brief func() context.Context, bound time.Duration,
 	path := t.path(owner.ID())
 	t.commit(owner, registry.CreateEphemeral(path, nil))
 	l := t.lock(owner, path+"-lock")
-	heal, err := t.h.Faults().Blackhole(owner, Both)
-	t.must("Blackhole both ways", err)
+	heal := t.blackhole(owner)
 	defer heal()
 	t.step("Release, which goes on for as long as the session lives = %v", l.Release(t.within(t.h.SessionTimeout()/20)))
 	var work sync.WaitGroup
@@ -84,8 +83,7 @@ func (t *caseRun) closeCutOff(brief func() context.Context, bound time.Duration,
 func closeAfterLoss(t *caseRun) {
 	owner := t.open()
 	t.commit(owner, registry.CreateEphemeral(t.path("a"), nil))
-	heal, err := t.h.Faults().Blackhole(owner, Both)
-	t.must("Blackhole both ways", err)
+	heal := t.blackhole(owner)
 	defer heal()
 	t.lostSoon(owner)
 	t.proveHit(owner)
@@ -116,8 +114,7 @@ func closeBeside(t *caseRun) {
 	t.prompt("a call beside a Close that waits, with a context of "+brief.String(), bound, func() time.Duration {
 		reg := t.registry()
 		closing, other, third := t.openOn(reg), t.openOn(reg), t.openOn(reg)
-		heal, err := t.h.Faults().Blackhole(closing, Both)
-		t.must("Blackhole both ways", err)
+		heal := t.blackhole(closing)
 		defer heal()
 		t.proveBlackhole(closing)
 		var work sync.WaitGroup
@@ -140,8 +137,7 @@ func callsBeside(t *caseRun) {
 	t.prompt("a call beside others that wait, with a context of "+brief.String(), bound, func() time.Duration {
 		s := t.open()
 		patient, giveUp := context.WithCancel(t.ctx)
-		heal, err := t.h.Faults().Blackhole(s, Both)
-		t.must("Blackhole both ways", err)
+		heal := t.blackhole(s)
 		var waiting sync.WaitGroup
 		defer waiting.Wait()
 		defer giveUp()
@@ -178,8 +174,7 @@ func registryCloseCutOff(t *caseRun) {
 		s, closing := t.openOn(reg), t.openOn(reg)
 		path := t.path(s.ID())
 		t.commit(s, registry.CreateEphemeral(path, nil))
-		heal, err := t.h.Faults().Blackhole(s, Both)
-		t.must("Blackhole both ways", err)
+		heal := t.blackhole(s)
 		defer heal()
 		t.proveBlackhole(s)
 		var work sync.WaitGroup

@@ -145,16 +145,11 @@ func (t *caseRun) methods(s registry.Session, w registry.Watcher) map[string]fun
 // errTellsWithDone asks all the time, while sessions end in each way there is.
 func errTellsWithDone(t *caseRun) {
 	brief := t.h.SessionTimeout() / 8
-	cut := func(s registry.Session) (heal func()) {
-		heal, err := t.h.Faults().Blackhole(s, Both)
-		t.must("Blackhole both ways", err)
-		return heal
-	}
 	var ways sync.WaitGroup // side by side: some wait for a session to expire
 	for name, end := range map[string]func(reg registry.Registry, s registry.Session){
 		"Close": func(_ registry.Registry, s registry.Session) { t.mustClose(s) },
 		"Close, cut off": func(_ registry.Registry, s registry.Session) {
-			defer cut(s)()
+			defer t.blackhole(s)()
 			t.step("cut off: Close = %v", s.Close(t.within(brief)))
 		},
 		"Close with an ended context": func(_ registry.Registry, s registry.Session) {
@@ -162,7 +157,7 @@ func errTellsWithDone(t *caseRun) {
 		},
 		"Registry.Close": func(reg registry.Registry, _ registry.Session) { t.called("Registry.Close", reg.Close()) },
 		"an expiry":      func(_ registry.Registry, s registry.Session) { t.must("Expire", t.h.Faults().Expire(s)) },
-		"silence":        func(_ registry.Registry, s registry.Session) { defer cut(s)(); t.lostSoon(s) },
+		"silence":        func(_ registry.Registry, s registry.Session) { defer t.blackhole(s)(); t.lostSoon(s) },
 	} {
 		ways.Go(func() {
 			reg := t.registry()

@@ -61,8 +61,7 @@ func valueOverLimit(t *caseRun) {
 		t.fatalf("Watch: %v", err)
 	}
 	defer w.Close()
-	heal, err := t.h.Faults().Blackhole(s, Both)
-	t.must("Blackhole both ways", err)
+	heal := t.blackhole(s)
 	defer heal()
 	ctx, cancel := context.WithTimeout(t.ctx, t.h.SessionTimeout()/2)
 	defer cancel()

@@ -116,6 +116,13 @@ func (t *caseRun) drop(s registry.Session) {
 	t.step("fault: dropped the connections of session %s", s.ID())
 }
 
+// blackhole swallows what goes to the service from the client of a session, and what comes, until it is healed.
+func (t *caseRun) blackhole(s registry.Session) (heal func()) {
+	heal, err := t.h.Faults().Blackhole(s, Both)
+	t.must("Blackhole both ways", err)
+	return heal
+}
+
 // cutOff refuses the client of s while others act, and is healed afterwards.
 func (t *caseRun) cutOff(s registry.Session, meanwhile func()) {
 	before := t.h.Faults().Hits(s)

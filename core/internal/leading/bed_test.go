@@ -109,6 +109,16 @@ func (b *bed) change(f func(*Facts), members ...*member) {
 	}
 }
 
+// pair is "a", which leads, and "b": each has half of the items.
+func (b *bed) pair() (leader, other *member) {
+	b.Helper()
+	leader = b.join("a", at(0))
+	b.until("it leads", func() bool { return b.led(leader) && b.spread(6, "a") })
+	other = b.join("b", at(0))
+	b.until("both have items", func() bool { return b.spread(6, "a", "b") && b.ledger("b").Len() == 3 })
+	return leader, other
+}
+
 // until waits for cond, for at most a minute of fake time.
 func (b *bed) until(what string, cond func() bool) time.Duration {
 	b.Helper()

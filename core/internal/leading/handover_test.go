@@ -33,10 +33,7 @@ func (b *bed) mended() {
 // A leader that goes on being refused lets another one lead, which may be connected elsewhere.
 func TestALeaderThatIsRefusedHandsOver(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		first := b.join("a", at(0))
-		b.until("it leads", func() bool { return b.led(first) && b.spread(6, "a") })
-		second := b.join("b", at(0))
-		b.until("both have items", func() bool { return b.spread(6, "a", "b") && b.ledger("b").Len() == 3 })
+		first, second := b.pair()
 		b.lacking("a", b.job.Ledger("b"))
 		b.change(func(f *Facts) { f.Total = 8 }, first, second)
 		took := b.until("the other one leads", func() bool { return b.led(second) && b.spread(8, "a", "b") })

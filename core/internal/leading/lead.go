@@ -160,19 +160,20 @@ func (l *Leader) goOn(ctx context.Context, s snapshot, pause *time.Duration, ref
 // hush asks the owners whose commits have come before the leader's again and again to
 // commit nothing for a moment. What they have committed until they heard of it must be read.
 func (l *Leader) hush(ctx context.Context, s snapshot) error {
-	var ops []registry.Op
-	asked := l.contended
-	for _, id := range asked {
-		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
-			ops = append(ops, l.notice(id, layout.Notice{Still: true}))
-		}
-	}
+	contended := l.contended
 	l.contended = nil
-	if l.refused < patience || len(ops) == 0 {
+	if l.refused < patience {
 		return nil
 	}
-	for _, id := range asked {
-		lazymap.Set(&l.stilled, id, true)
+	var ops []registry.Op
+	for _, id := range contended {
+		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
+			ops = append(ops, l.notice(id, layout.Notice{Still: true}))
+			lazymap.Set(&l.stilled, id, true)
+		}
+	}
+	if len(ops) == 0 {
+		return nil
 	}
 	begun := time.Now()
 	if err := l.commit(ctx, s, ops); err != nil {

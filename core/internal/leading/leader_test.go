@@ -205,10 +205,7 @@ func TestASlowRegistryDoesNotStarveTheLeader(t *testing.T) {
 // Who was refused twice asks at once: what it would read before that would be old again when it commits.
 func TestStillnessIsAskedForAtOnce(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		m := b.join("a", at(0))
-		b.until("it leads", func() bool { return b.led(m) && b.spread(6, "a") })
-		b.join("b", at(0))
-		b.until("both have items", func() bool { return b.spread(6, "a", "b") && b.ledger("b").Len() == 3 })
+		m, _ := b.pair()
 		var reads []int // of the ledger, at each refused commit and at the one that asks
 		asked := false
 		b.mu.Lock()
@@ -243,10 +240,7 @@ func TestStillnessIsAskedForAtOnce(t *testing.T) {
 // Who was asked for stillness is told that it is over, also where its ledger stays as it is after all.
 func TestStillnessIsTakenBack(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		m := b.join("a", at(0))
-		b.until("it leads", func() bool { return b.led(m) && b.spread(6, "a") })
-		b.join("b", at(0))
-		b.until("both have items", func() bool { return b.spread(6, "a", "b") && b.ledger("b").Len() == 3 })
+		m, _ := b.pair()
 		b.lacking("a", b.job.Ledger("b"))
 		b.change(func(f *Facts) { f.Total = 8 }, m)
 		still := func() bool { return layout.UnmarshalNotice(b.get(b.job.Notice("b")).Value).Still }

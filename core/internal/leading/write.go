@@ -28,8 +28,8 @@ const (
 	// stillness.
 	patience = 2
 	// hearing is how long they are given at least to hear of it, mostHearing at most. In between it is as long as the
-	// commit took that asks them: the news reaches them about when that is answered. Where that took longer, its answer
-	// may have been lost, and their stillness, which then lasts a quarter of a second, is to be of use.
+	// commit took that asks them: the news reaches them about when that is answered. A commit that takes longer may be one
+	// whose answer was lost: they heard of it long before, and are still for a quarter of a second at least.
 	hearing, mostHearing = 20 * time.Millisecond, 100 * time.Millisecond
 )
 
@@ -298,7 +298,9 @@ func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes 
 // nudge tells the live whose ledgers are missing, and those that were asked for stillness and not told since that it is
 // over, in a commit with ops.
 func (l *Leader) nudge(ctx context.Context, p *sharding.Plan, s snapshot, ops []registry.Op) error {
-	for _, id := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(p.Nudge), maps.Keys(l.stilled))))) {
+	ids := slices.AppendSeq(slices.Clone(p.Nudge), maps.Keys(l.stilled))
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
 			ops = append(ops, l.notice(id, layout.Notice{}))
 		}

@@ -663,13 +663,16 @@ func (w *world) scheduledAnew(v history.Violation) bool {
 // its life was gone, was not there: it knew, and could tell nobody.
 func (w *world) unseen(e erasure) bool {
 	lives, still := map[string]bool{}, map[string]bool{}
-	goesOn := func(id string) bool {
-		_, process, _ := strings.Cut(id[:strings.LastIndex(id, "-")], "@-@")
-		return !still[process]
-	}
 	for _, r := range w.log.records {
-		if r.At > w.common(e.at) && slices.ContainsFunc(slices.Collect(maps.Keys(lives)), goesOn) {
-			return false
+		if r.At > w.common(e.at) {
+			if len(lives) == 0 {
+				return true
+			}
+			for id := range lives {
+				if !still[processOf(id)] {
+					return false
+				}
+			}
 		}
 		switch {
 		case r.Kind == history.Paused:
@@ -677,12 +680,18 @@ func (w *world) unseen(e erasure) bool {
 		case r.Kind == history.Resumed:
 			still[r.Of] = false
 		case r.Kind == history.Crashed: // what its life stands for knows nothing any more
-			maps.DeleteFunc(lives, func(id string, _ bool) bool { return strings.Contains(id, "@-@"+r.Of+"-") })
+			maps.DeleteFunc(lives, func(id string, _ bool) bool { return processOf(id) == r.Of })
 		case r.At <= w.common(e.at) || r.Kind == history.Gone:
 			live(lives, r, e.job)
 		}
 	}
 	return len(lives) == 0
+}
+
+// processOf is the process of an id as the history has it: s1 of 10.0.0.1@-@s1-2.
+func processOf(id string) string {
+	_, process, _ := strings.Cut(id[:strings.LastIndex(id, "-")], "@-@")
+	return process
 }
 
 // next is the first record of a kind about a job after something of it was destroyed; nil: there is none.

@@ -120,7 +120,7 @@ var errTooLarge = errors.New("the ledger does not fit the commit of another regi
 type heirloom struct {
 	led *ledger.Ledger
 	// root is the node of the old ledger, and remove what deletes it with its pages. It is whole
-	// where it was read: else the leader cannot have read it either.
+	// where that was read: where it is gone, replaced or garbage, others may have been given its items.
 	root   registry.Node
 	remove []registry.Op
 	whole  bool
@@ -367,10 +367,10 @@ func (m *Member) inheritLedger(ctx context.Context, h *heirloom, old *former, no
 	return nil
 }
 
-// disown takes the items out of a ledger that others have been given since: when the old
-// one was dropped, or could not be read, its owner may have been taken for dead. It returns what keeps the leader from
-// giving away more: each of its commits sets the term at the version that it has read, so
-// that one which was planned without this registration is refused.
+// disown takes the items out of a ledger that others have been given since: where the old one was dropped, or could not
+// be read, its owner may have been taken for dead. It returns what keeps the leader from giving away more: each of its
+// commits sets the term at the version that it has read, so that one which was planned without this registration is
+// refused.
 func (m *Member) disown(ctx context.Context, old string, led *ledger.Ledger, term registry.Node) ([]registry.Op, error) {
 	ids, err := m.cfg.Session.Names(ctx, m.cfg.Job.Ledgers())
 	if err != nil {

@@ -130,7 +130,8 @@ func (v *View) known() *layout.Base {
 // and those whose records were set back would owe them. What is left out may stand for fires
 // that ran until now, which the next epoch is not to have again.
 func (v *View) end() time.Time {
-	var all, sane, least time.Time
+	var all, sane time.Time
+	leftOut := false
 	began, believable := v.Base.Through, v.Now.Add(ledger.Believable)
 	for _, m := range v.Members {
 		if m.Ledger == nil || m.Ledger.Epoch != v.Base.Epoch {
@@ -142,7 +143,7 @@ func (v *View) end() time.Time {
 				if t.Before(believable) {
 					sane = later(sane, t)
 				} else {
-					least = v.Now
+					leftOut = true
 				}
 			}
 		}
@@ -151,9 +152,11 @@ func (v *View) end() time.Time {
 	case sane.IsZero():
 		sane = all
 	case !began.Before(believable):
-		began, least = time.Time{}, v.Now
+		began, leftOut = time.Time{}, true
 	}
-	sane = later(sane, least)
+	if leftOut {
+		sane = later(sane, v.Now)
+	}
 	if !v.Monitor && !v.Delayed {
 		sane = later(sane, v.Now.Add(unrecorded))
 	}

@@ -44,34 +44,29 @@ func (l *Link) GetAll(ctx context.Context, paths []string) ([]Found, error) {
 	return read(ctx, l, false, opMultiRead, "", func() ([]Found, error) { return l.getAll(paths) })
 }
 
-func (l *Link) getAll(paths []string) ([]Found, error) {
-	type answer struct {
-		found []Found
-		err   error
-	}
-	answers := make(chan answer, 1)
+func (l *Link) getAll(paths []string) (found []Found, err error) {
 	l.mu.Lock()
 	c := l.current
 	l.mu.Unlock()
-	sent := c.reads(paths, func(code int32, body []byte, err error) {
-		var a answer
+	over := make(chan struct{})
+	sent := c.reads(paths, func(code int32, body []byte, failed error) {
+		defer close(over)
 		switch {
-		case err != nil:
-			a.err = err
+		case failed != nil:
+			err = failed
 		case code != 0:
 			l.readsMany.Store(code != errUnknown)
 		default:
-			if a.found, a.err = parseReads(body); a.found != nil && len(a.found) != len(paths) {
-				a.err = errMalformed
+			if found, err = parseReads(body); found != nil && len(found) != len(paths) {
+				err = errMalformed
 			}
 		}
-		answers <- a
 	})
 	if !sent {
 		return nil, errClosed
 	}
-	a := <-answers
-	return a.found, a.err
+	<-over
+	return found, err
 }
 
 // Exists reads what a node is without its value; nil when there is none. With

@@ -54,7 +54,7 @@ type conn struct {
 	spare      []byte // a buffer for unsent
 	writing    bool   // somebody writes to the socket
 	pending    []sent // requests that are not answered, in their order
-	beats      uint32 // heartbeats sent so far
+	own        uint32 // requests sent so far that are not the client's
 	tick       int    // heartbeats that were due so far
 	heard      int    // the tick of the latest that came
 	wake       chan struct{}
@@ -147,8 +147,7 @@ func (c *conn) reads(paths []string, answer func(code int32, body []byte, err er
 	if c.over.Err() != nil || !c.introduced {
 		return false
 	}
-	c.beats++
-	xid := int32(c.beats & 0x7fffffff)
+	xid := c.number()
 	c.pending = append(c.pending, sent{xid: xid, op: opMultiRead, at: time.Now(), tick: c.tick, reads: answer})
 	c.queue(readsFrame(xid, paths))
 	return true

@@ -51,8 +51,7 @@ func (c *conn) beat(limit int) bool {
 // the root, which changes nothing and is a write all the same. c.mu is held.
 func (c *conn) heartbeat(op int32) {
 	const root, anyVersion = "/", -1
-	c.beats++
-	xid := int32(c.beats & 0x7fffffff)
+	xid := c.number()
 	f := newFrame(xid, op)
 	if op == opSync {
 		f.text(root)
@@ -97,3 +96,9 @@ func (c *conn) Close() error {
 func (c *conn) SetDeadline(time.Time) error      { return nil }
 func (c *conn) SetReadDeadline(time.Time) error  { return nil }
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// number is the next of the requests that the client knows nothing of. c.mu is held.
+func (c *conn) number() int32 {
+	c.own++
+	return int32(c.own & 0x7fffffff)
+}

@@ -16,15 +16,14 @@ import (
 const (
 	crowdJobs      = 10_000
 	crowdInstances = 10
-	// quickInstances are those of a quick run: what ten processes do to take notice of each other's hundred jobs each fills
-	// two cores for minutes, where tests share them and the race detector is on.
+	// quickInstances are those of a quick run: ten processes under the race detector fill two cores for minutes.
 	quickInstances = 3
 	// bereavedProfile is how long the profiles of a survivor and of the server are, from the kill on: its session lasts
 	// for six seconds, in which nearly nothing happens.
 	bereavedProfile = 12 * time.Second
 )
 
-// crashOfTen has ten instances share many jobs, and kills one.
+// crashOfTen has ten instances share many jobs, and kills one; a quick run has three.
 func crashOfTen(ctx context.Context, s *settings, contender string, _ figures) (figures, error) {
 	jobs := contest.Jobs{Count: s.scaled(crowdJobs), Items: 1, Recorded: true}
 	a, err := s.arena(ctx)

@@ -68,5 +68,6 @@
 // [DenyFaults] and others); a harness without one says why ([Lacking]). A session that is lost
 // though nothing was done to it, or after a fault that left it a fifth of its timeout, stands
 // in the failure, and the case is tried again, twice; while the machine is seen to stand
-// still, or the service to be slow to a client to which nothing is done, as often as five times.
+// still, or the service to be slow to a client to which nothing is done, as often as five times. From the third attempt
+// on no other case of the group runs beside it, for a dozen attempts a group.
 package conformance

@@ -31,7 +31,8 @@ const (
 // tried once, on clients of its own, and has to do what it says. What is broken in the
 // adapter may spoil one; so they count only for cases that pass.
 type proofs struct {
-	witness atomic.Pointer[witness] // of the service; nil while it may be paused
+	witness   atomic.Pointer[witness] // of the service; nil while it may be paused
+	turnstile turnstile
 
 	mu   sync.Mutex
 	kind map[string]*proof

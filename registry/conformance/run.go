@@ -204,6 +204,27 @@ const attempts = 3
 // stand still, or the service to be slow.
 const stalledAttempts = 6
 
+// apartAttempts bounds how many attempts of a group's cases have nobody beside them: of an adapter that loses every
+// session each case would.
+const apartAttempts = 12
+
+// A turnstile lets the attempts of a group's cases in: side by side, or one with nobody beside it.
+type turnstile struct {
+	beside sync.RWMutex
+	apart  atomic.Int64 // how many have had nobody beside them
+}
+
+// enter waits until the n-th attempt of a case may begin, and returns what ends it. The third and later ones have nobody
+// beside them: what the machine does not bear may be the cases themselves.
+func (d *turnstile) enter(n int) (leave func()) {
+	if n < attempts || d.apart.Add(1) > apartAttempts {
+		d.beside.RLock()
+		return d.beside.RUnlock
+	}
+	d.beside.Lock()
+	return d.beside.Unlock
+}
+
 // allowance is how long a machine may stand still, or the service take for an answer: an eighth of a session timeout.
 // Many cases allow an answer no more.
 func allowance(h Harness) time.Duration { return max(h.SessionTimeout()/8, 100*time.Millisecond) }
@@ -237,9 +258,11 @@ func execute(tb testing.TB, h Harness, c testCase) (failed bool, text string) {
 	var notes []string
 	for n := 1; ; n++ {
 		o := observe(h)
+		leave := o.proofs.turnstile.enter(n)
 		end := watchSlowness(o.proofs)
 		failed, text := executeOn(tb, o, c, c.time(), hungTime)
 		why, most := o.excuse(end())
+		leave()
 		if !failed || why == "" {
 			return failed, strings.Join(append(notes, text), "\n")
 		}

@@ -3,8 +3,10 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,6 +136,67 @@ func TestCaseIsTriedAgain(t *testing.T) {
 		require.True(t, failed, name)
 		require.Equal(t, test.attempts, tried, name)
 		require.Equal(t, test.attempts > 1, strings.Contains(text, "was lost without a fault"), text)
+	}
+}
+
+// The third attempt of a case has no other case beside it, but a dozen times a group.
+func TestThirdAttemptHasNobodyBesideIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		apart  int64 // attempts before
+		beside bool
+	}{
+		"a few before":   {apartAttempts - 1, false},
+		"a dozen before": {apartAttempts, true},
+	} {
+		h, shared := newFlawedHarness(flaw{}), &proofs{}
+		shared.turnstile.apart.Store(test.apart)
+		var tried, beside atomic.Int64
+		neighbour := testCase{name: "Neighbour", run: func(t *caseRun) {
+			beside.Add(1)
+			defer beside.Add(-1)
+			t.eventually("the third attempt, where it goes on beside this", func() string {
+				if test.beside && tried.Load() < attempts {
+					return fmt.Sprint(tried.Load())
+				}
+				return ""
+			})
+		}}
+		over := make(chan struct{})
+		var neighbours sync.WaitGroup
+		for range 3 {
+			neighbours.Go(func() {
+				for {
+					if failed, text := execute(t, sharedProofs{h, shared}, neighbour); failed {
+						t.Errorf("%s: %s", name, text)
+					}
+					select {
+					case <-over:
+						return
+					default:
+					}
+				}
+			})
+		}
+		var seen int64
+		failed, text := execute(t, sharedProofs{h, shared}, testCase{name: "MadeUp", run: func(t *caseRun) {
+			if tried.Load() == attempts-1 {
+				for range 20 {
+					t.elapse(time.Millisecond)
+					seen += beside.Load()
+				}
+			}
+			if tried.Add(1) < attempts {
+				s := t.open()
+				t.must("Expire", t.h.Harness.Faults().Expire(inner(s)))
+				<-s.Done()
+				t.alive(s)
+			}
+		}})
+		close(over)
+		neighbours.Wait()
+		require.False(t, failed, text)
+		require.EqualValues(t, attempts, tried.Load(), name)
+		require.Equal(t, test.beside, seen > 0, name)
 	}
 }
 

@@ -24,8 +24,8 @@ FRESH = $(if $(filter $@,$(firstword $(GOALS))),-fresh)
 TABLE = $(if $(filter $@,$(lastword $(GOALS))),-table)
 
 # Runs a command beside one ZooKeeper that all its tests share; none is an error.
-ZOOKEEPER = ELASTICRON_ZOOKEEPER_REQUIRED=1 ELASTICRON_ETCD_REQUIRED=1 ELASTICRON_POSTGRES_REQUIRED=1 $(GO) run ./internal/testbed/cmd/withzookeeper --
-ADAPTERS = ./registry/etcd ./registry/zookeeper ./registry/postgres ./registry/polled/polledtest
+REQUIRED = ELASTICRON_ZOOKEEPER_REQUIRED=1 ELASTICRON_ETCD_REQUIRED=1 ELASTICRON_POSTGRES_REQUIRED=1
+ZOOKEEPER = $(REQUIRED) $(GO) run ./internal/testbed/cmd/withzookeeper --
 VERSIONS = ^TestConformanceOf
 BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 
@@ -64,13 +64,17 @@ beside: $(RACETEST) ## the module that measures: its tests, every scenario at a 
 memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the latch, the kit for polled stores, the simulation
 	$(RACETEST) -log memory.log -count=1 -timeout 10m -v -- $(BUBBLES)
 
+SUITE = -count=1 -timeout 20m -p 1 -v
 .PHONY: conformance
 conformance: $(RACETEST) ## the other adapters' tests: the suite's case counts, and which server they ran against
 	@# SQLite in Go is ten times slower under the race detector. The suite on other versions of a server goes without it
 	@# too: the adapters' code is the same, and runs under it on the newest version.
-	tools/side-by-side "$(GO) test -count=1 -timeout 20m ./examples/adapter && \
-		$(ZOOKEEPER) $(RACETEST) -log versions.log -plain -count=1 -timeout 20m -v -run '$(VERSIONS)' -- $(ADAPTERS)" \
-		"$(ZOOKEEPER) $(RACETEST) -log conformance.log -count=1 -timeout 20m -p 3 -v -skip '$(VERSIONS)' -- $(ADAPTERS)"
+	@# One suite keeps more than a core busy. Two at a time, then: with five, sessions of two seconds end for that alone,
+	@# and all take no less time together.
+	tools/side-by-side "$(ZOOKEEPER) $(RACETEST) -log zookeeper.log $(SUITE) -skip '$(VERSIONS)' -- ./registry/zookeeper && \
+		$(ZOOKEEPER) $(RACETEST) -log versions.log -plain $(SUITE) -run '$(VERSIONS)' -- ./registry/zookeeper ./registry/etcd" \
+		"$(REQUIRED) $(RACETEST) -log conformance.log $(SUITE) -skip '$(VERSIONS)' -- ./registry/etcd ./registry/postgres && \
+		$(RACETEST) -log polled.log $(SUITE) -- ./registry/polled/polledtest && $(GO) test -count=1 -timeout 20m ./examples/adapter"
 
 .PHONY: defects
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends

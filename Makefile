@@ -72,9 +72,10 @@ conformance: $(RACETEST) ## the other adapters' tests: the suite's case counts, 
 	@# One suite keeps more than a core busy. Two at a time, then: with five, sessions of two seconds end for that alone,
 	@# and all take no less time together.
 	tools/side-by-side "$(ZOOKEEPER) $(RACETEST) -log zookeeper.log $(SUITE) -skip '$(VERSIONS)' -- ./registry/zookeeper && \
-		$(ZOOKEEPER) $(RACETEST) -log versions.log -plain $(SUITE) -run '$(VERSIONS)' -- ./registry/zookeeper ./registry/etcd" \
+		$(ZOOKEEPER) $(RACETEST) -log versions.log -plain $(SUITE) -run '$(VERSIONS)' -- ./registry/zookeeper ./registry/etcd && \
+		$(GO) test -count=1 -timeout 20m ./examples/adapter" \
 		"$(REQUIRED) $(RACETEST) -log conformance.log $(SUITE) -skip '$(VERSIONS)' -- ./registry/etcd ./registry/postgres && \
-		$(RACETEST) -log polled.log $(SUITE) -- ./registry/polled/polledtest && $(GO) test -count=1 -timeout 20m ./examples/adapter"
+		$(RACETEST) -log polled.log $(SUITE) -- ./registry/polled/polledtest"
 
 .PHONY: defects
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends

@@ -30,6 +30,8 @@ type bed struct {
 	// expire ends a session at the service without telling its client.
 	expire func(sessionID string)
 	fake   bool // inside a synctest bubble
+	mu     sync.Mutex
+	stores map[*instance]registry.Store // see store
 }
 
 // onEach runs a test on every backend, on memory in fake time, beside other tests.
@@ -414,13 +416,35 @@ func (b *bed) open(in *instance) registry.Session {
 	return ses
 }
 
+// store returns a store beside an instance, the same each time: tests poll with it, and it has no life to lose.
+func (b *bed) store(in *instance) registry.Store {
+	b.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.stores[in]; s != nil {
+		return s
+	}
+	s, err := in.gate.Registry.OpenStore(b.Context())
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = s.Close(ctx)
+	})
+	if b.stores == nil {
+		b.stores = map[*instance]registry.Store{}
+	}
+	b.stores[in] = s
+	return s
+}
+
 // set creates or replaces a node.
 func (b *bed) set(in *instance, path, value string) {
 	b.Helper()
-	ses := b.open(in)
-	_, err := ses.Commit(b.Context(), registry.Set(path, []byte(value), registry.AnyVersion))
+	s := b.store(in)
+	_, err := s.Commit(b.Context(), registry.Set(path, []byte(value), registry.AnyVersion))
 	if errors.Is(err, registry.ErrNotFound) {
-		_, err = ses.Commit(b.Context(), registry.Create(path, []byte(value)))
+		_, err = s.Commit(b.Context(), registry.Create(path, []byte(value)))
 	}
 	require.NoError(b, err)
 }
@@ -429,9 +453,9 @@ func (b *bed) set(in *instance, path, value string) {
 // outlives the run until its end is recorded.
 func (b *bed) create(in *instance, path, value string) {
 	b.Helper()
-	ses := b.open(in)
+	s := b.store(in)
 	b.until(path+" is made", func() bool {
-		_, err := ses.Commit(b.Context(), registry.Create(path, []byte(value)))
+		_, err := s.Commit(b.Context(), registry.Create(path, []byte(value)))
 		if !errors.Is(err, registry.ErrExists) {
 			require.NoError(b, err)
 		}
@@ -446,7 +470,7 @@ func (b *bed) remove(in *instance, paths ...string) {
 	for i, p := range paths {
 		ops[i] = registry.Delete(p, registry.AnyVersion)
 	}
-	_, err := b.open(in).Commit(b.Context(), ops...)
+	_, err := b.store(in).Commit(b.Context(), ops...)
 	require.NoError(b, err)
 }
 
@@ -454,7 +478,7 @@ func (b *bed) remove(in *instance, paths ...string) {
 func (b *bed) setConfig(in *instance, from, to string) {
 	b.Helper()
 	path := b.path(in, "config")
-	nodes, err := b.open(in).Get(b.Context(), path)
+	nodes, err := b.store(in).Get(b.Context(), path)
 	require.NoError(b, err)
 	require.Contains(b, string(nodes[0].Value), from)
 	b.set(in, path, strings.Replace(string(nodes[0].Value), from, to, 1))

@@ -386,7 +386,7 @@ func TestTheClaimIsMadeAgainAsItWas(t *testing.T) {
 						pause(200 * time.Millisecond)
 					}
 					spoil.Path = b.own(a, "inforce/claim")
-					_, err := b.open(a).Commit(b.Context(), spoil)
+					_, err := b.store(a).Commit(b.Context(), spoil)
 					require.NoError(b, err)
 					pause(200 * time.Millisecond)
 					open()

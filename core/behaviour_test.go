@@ -445,7 +445,7 @@ func TestALeaderWhoseTermIsDeletedIsFollowedByAnother(t *testing.T) {
 		b.setConfig(a, "shardingTotalCount: 4", "shardingTotalCount: 6")
 		b.until("the new total is assigned all the same", func() bool { return allOwned(6, a) })
 		b.until("a term stands again", func() bool {
-			n, err := b.open(a).Get(b.Context(), "/elasticron/"+b.ns+"/hello/term")
+			n, err := b.store(a).Get(b.Context(), "/elasticron/"+b.ns+"/hello/term")
 			return err == nil && n[0].Exists()
 		})
 	})

@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -22,15 +21,6 @@ import (
 func withinSeconds(cfg core.JobConfig, seconds int) core.JobConfig {
 	cfg.MaxTimeDiff = time.Duration(seconds) * time.Second
 	return cfg
-}
-
-// store reads what a test looks at again and again: it has no life to lose.
-func (b *bed) store(in *instance) registry.Store {
-	b.Helper()
-	s, err := in.gate.OpenStore(b.Context())
-	require.NoError(b, err)
-	b.Cleanup(func() { _ = s.Close(context.Background()) })
-	return s
 }
 
 // nodes are those of paths that exist.

@@ -53,7 +53,7 @@ func TestADisabledServerStaysSoOverARestart(t *testing.T) {
 		b.until("it says so", func() bool { return c.job().Disabled == "the server 127.0.0.1 is disabled" })
 		pause(2 * time.Second)
 		require.Equal(b, ran, w.count())
-		require.Equal(b, "DISABLED", b.value(b.open(c), at))
+		require.Equal(b, "DISABLED", b.value(b.store(c), at))
 	})
 }
 
@@ -70,17 +70,17 @@ func TestADisabledJobLeavesNoServerDisabled(t *testing.T) {
 		was := a.job().Instance
 		b.expire(a.State().Session)
 		b.until("it is back", func() bool { return a.job().Phase == core.PhaseRunning && a.job().Instance != was })
-		require.Equal(b, "ENABLED", b.value(b.open(a), known))
+		require.Equal(b, "ENABLED", b.value(b.store(a), known))
 
 		c := b.start("c", w, everySecond, core.WithIP("127.0.0.2"))
 		b.until("it says so", func() bool { return strings.Contains(c.job().Disabled, "configuration") })
-		require.Equal(b, "DISABLED", b.value(b.open(c), added), "as ElasticJob does it")
+		require.Equal(b, "DISABLED", b.value(b.store(c), added), "as ElasticJob does it")
 		c.stop(b)
 		b.setConfig(a, "disabled: true", "disabled: false")
 		b.until("it fires again", func() bool { return allOwned(4, a) && a.job().Disabled == "" })
 		c = b.start("c", w, everySecond, core.WithIP("127.0.0.2"))
 		b.until("both share", func() bool { return allOwned(4, a, c) && len(c.job().Items) == 2 })
-		require.Equal(b, "ENABLED", b.value(b.open(c), added))
+		require.Equal(b, "ENABLED", b.value(b.store(c), added))
 		a.stop(b)
 		c.stop(b)
 		require.Empty(b, w.doubled())
@@ -104,12 +104,12 @@ func TestNoServerIsDisabledByAnOldConfiguration(t *testing.T) {
 			})
 			require.NoError(b, c.Start(b.Context()))
 			b.until("it has joined", func() bool { return c.job().Phase == core.PhaseRunning })
-			return b.value(b.open(c), server)
+			return b.value(b.store(c), server)
 		}
 		require.Equal(b, "ENABLED", join("127.0.0.2", func() { b.setConfig(a, "disabled: true", "disabled: false") }))
 		b.setConfig(a, "disabled: false", "disabled: true")
 		require.Equal(b, "DISABLED", join("127.0.0.3", func() { b.remove(a, b.path(a, "config")) }))
-		require.Contains(b, b.value(b.open(a), b.path(a, "config")), "disabled: true")
+		require.Contains(b, b.value(b.store(a), b.path(a, "config")), "disabled: true")
 	})
 }
 
@@ -275,7 +275,7 @@ func TestAnAssignmentThatFailsIsTriedUntilItIsDone(t *testing.T) {
 		require.Empty(b, c.job().Items)
 		a.gate.decide(nil)
 		b.until("they share", func() bool { return allOwned(4, a, c) && len(c.job().Items) == 2 })
-		names, err := b.open(a).Children(b.Context(), b.path(a, "leader/sharding"))
+		names, err := b.store(a).Children(b.Context(), b.path(a, "leader/sharding"))
 		require.NoError(b, err)
 		require.Empty(b, names)
 		a.stop(b)

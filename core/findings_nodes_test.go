@@ -236,7 +236,7 @@ func TestADirectoryThatIsGoneIsMadeAgain(t *testing.T) {
 						path = strings.TrimSuffix(b.own(in[0], name), "/")
 					}
 					base := b.epochs(in[0])
-					require.NoError(b, registry.DeleteTree(b.Context(), b.open(in[0]), path))
+					require.NoError(b, registry.DeleteTree(b.Context(), b.store(in[0]), path))
 					before, begun := w.count(), time.Now()
 					if !runs {
 						in = []*instance{b.start("a", w, everySecond, calls)}

@@ -57,7 +57,7 @@ func TestFinding5WhatTheOldScheduleOwedIsMadeUpUnderIt(t *testing.T) {
 		b.until("it runs", func() bool { return len(a.job().Running) == 2 })
 		pause(11 * time.Second)
 		nodes := func() layout.Schedule {
-			n, err := b.open(a).Get(b.Context(), b.own(a, "inforce/schedule"))
+			n, err := b.store(a).Get(b.Context(), b.own(a, "inforce/schedule"))
 			require.NoError(b, err)
 			s, err := layout.UnmarshalSchedule(n[0].Value)
 			require.NoError(b, err)

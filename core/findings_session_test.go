@@ -126,7 +126,7 @@ func TestFinding18AnInstanceThatWasShutDownStaysAway(t *testing.T) {
 				b.until("another session", func() bool { s := a.State().Session; return s != "" && s != session })
 				pause(2 * time.Second)
 				require.Equal(b, core.PhaseStopped, a.job().Phase)
-				names, err := b.open(a).Children(b.Context(), b.path(a, "instances"))
+				names, err := b.store(a).Children(b.Context(), b.path(a, "instances"))
 				require.NoError(b, err)
 				require.Empty(b, names)
 				ran := w.count()
@@ -376,7 +376,7 @@ func TestItemsThatWereGivenAwayAreNotBroughtBack(t *testing.T) {
 				for _, node := range []string{b.own(a, "lives/"+id), b.own(a, "notices/"+id), b.path(a, "instances/"+id)} {
 					gone = append(gone, registry.Delete(node, registry.AnyVersion))
 				}
-				_, err := b.open(c).Commit(b.Context(), gone...)
+				_, err := b.store(c).Commit(b.Context(), gone...)
 				require.NoError(b, err)
 				b.until("it registers anew, when its items are given away", func() bool {
 					mu.Lock()

@@ -205,7 +205,7 @@ func TestFindingE5AJobMadeAgainWithAnotherCountTellsTheGap(t *testing.T) {
 		a.stop(b)
 		pause(20 * time.Second)
 		// An operator deletes ElasticJob's side of the job, as its console does.
-		require.NoError(b, registry.DeleteTree(b.Context(), b.open(a), "/"+b.ns+"/hello"))
+		require.NoError(b, registry.DeleteTree(b.Context(), b.store(a), "/"+b.ns+"/hello"))
 		cfg := madeUpOnce
 		cfg.Shards = 6
 		c := b.start("c", w, cfg)

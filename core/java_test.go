@@ -73,7 +73,7 @@ func (j *java) owner(n int) string { return j.b.path(j.of, fmt.Sprintf("sharding
 // owners are the instances that the items' nodes name, "" for none.
 func (j *java) owners(total int) (ids []string) {
 	for n := range total {
-		ids = append(ids, j.b.value(j.b.open(j.of), j.owner(n)))
+		ids = append(ids, j.b.value(j.b.store(j.of), j.owner(n)))
 	}
 	return ids
 }
@@ -352,7 +352,7 @@ func TestAfterElasticJobAClockFarAheadSkipsNothingToCome(t *testing.T) {
 		a := b.start("a", w, everySecond)
 		b.until("it fires", func() bool { return w.count() >= 4 })
 		at := b.own(a, "inforce/schedule")
-		s, err := layout.UnmarshalSchedule([]byte(b.value(b.open(a), at)))
+		s, err := layout.UnmarshalSchedule([]byte(b.value(b.store(a), at)))
 		require.NoError(b, err)
 		s.Floor = time.Now().Add(20 * time.Minute)
 		b.set(a, at, string(layout.MarshalSchedule(s)))
@@ -459,7 +459,7 @@ func TestFindingE3AConfigurationOfElasticJob2IsRefused(t *testing.T) {
 		require.ErrorIs(b, err, core.ErrConfig)
 		require.ErrorContains(b, err, "was written by ElasticJob 2")
 		require.ErrorContains(b, err, "change by hand: jobClass (remove it), jobType (remove it)")
-		require.JSONEq(b, text, b.value(b.open(seed), b.path(seed, "config")))
+		require.JSONEq(b, text, b.value(b.store(seed), b.path(seed, "config")))
 		require.Zero(b, w.count())
 	})
 }

@@ -146,7 +146,7 @@ func TestTheZoneOfTheFirstInstanceIsKept(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		cfg := core.JobConfig{Name: "hello", Cron: "0 0 2 * * ?", Shards: 1}
 		a := b.start("a", newWitness(), cfg)
-		nodes, err := b.open(a).Get(b.Context(), b.path(a, "config"))
+		nodes, err := b.store(a).Get(b.Context(), b.path(a, "config"))
 		require.NoError(b, err)
 		if zone := settings.LocalZone(); zone != "" {
 			require.Contains(b, string(nodes[0].Value), "props:\n  elasticron.zone: "+zone+"\n")

@@ -13,9 +13,9 @@ import (
 )
 
 // value reads a node; "" is none.
-func (b *bed) value(ses registry.Session, path string) string {
+func (b *bed) value(s registry.Store, path string) string {
 	b.Helper()
-	nodes, err := ses.Get(b.Context(), path)
+	nodes, err := s.Get(b.Context(), path)
 	require.NoError(b, err)
 	return string(nodes[0].Value)
 }

@@ -335,7 +335,7 @@ func TestWhatListenersCost(t *testing.T) {
 			got.Heartbeat = 0
 			if !listens {
 				require.Equal(b, memory.Counts{Commit: 6 * 2}, got)
-				nodes, err := b.open(in).Get(b.Context(), b.own(in, "rounds"), b.own(in, "inforce/claim"))
+				nodes, err := b.store(in).Get(b.Context(), b.own(in, "rounds"), b.own(in, "inforce/claim"))
 				require.NoError(b, err)
 				require.False(b, nodes[0].Exists() || nodes[1].Exists())
 				return

@@ -77,7 +77,7 @@ func TestRemovedJobIsNotMadeAgain(t *testing.T) {
 		err := c.Start(b.Context())
 		require.ErrorIs(b, err, core.ErrConfig)
 		require.ErrorContains(b, err, "an operator removed this job")
-		nodes, err := b.open(a).Get(b.Context(), config)
+		nodes, err := b.store(a).Get(b.Context(), config)
 		require.NoError(b, err)
 		require.False(b, nodes[0].Exists())
 		b.set(a, own, "")
@@ -104,7 +104,7 @@ func TestRemovedWhilePreparing(t *testing.T) {
 			}
 		})
 		require.ErrorContains(b, c.Start(b.Context()), "an operator removed this job")
-		nodes, err := b.open(a).Get(b.Context(), b.path(a, "config"))
+		nodes, err := b.store(a).Get(b.Context(), b.path(a, "config"))
 		require.NoError(b, err)
 		require.False(b, nodes[0].Exists())
 	})
@@ -143,7 +143,7 @@ func TestShutDownLeavesNothing(t *testing.T) {
 		id := a.job().Instance
 		b.remove(a, b.path(a, "instances/"+id))
 		b.until("it has left", func() bool { return a.job().Phase == core.PhaseStopped })
-		nodes, err := b.open(a).Get(b.Context(), b.own(a, "lives/"+id), b.own(a, "notices/"+id), b.own(a, "rounds/"+id))
+		nodes, err := b.store(a).Get(b.Context(), b.own(a, "lives/"+id), b.own(a, "notices/"+id), b.own(a, "rounds/"+id))
 		require.NoError(b, err)
 		for _, n := range nodes {
 			require.False(b, n.Exists(), n.Path)
@@ -178,7 +178,7 @@ func TestWhoIsShutDownWhenElectedGivesTheTermBack(t *testing.T) {
 		id := c.job().Instance
 		b.remove(c, b.path(c, "instances/"+id))
 		b.until("it has left", func() bool { return c.job().Phase == core.PhaseStopped })
-		nodes, err := b.open(c).Get(b.Context(), leader, b.own(c, "term"), b.own(c, "lives/"+id))
+		nodes, err := b.store(c).Get(b.Context(), leader, b.own(c, "term"), b.own(c, "lives/"+id))
 		require.NoError(b, err)
 		for _, n := range nodes {
 			require.False(b, n.Exists(), n.Path)
@@ -191,7 +191,7 @@ func TestWhoIsShutDownWhenElectedGivesTheTermBack(t *testing.T) {
 func TestLifeNamesItsHost(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		a := b.start("a", core.JobFunc(func(context.Context, core.Shard) error { return nil }), everySecond)
-		nodes, err := b.open(a).Get(b.Context(), b.own(a, "lives/"+a.job().Instance))
+		nodes, err := b.store(a).Get(b.Context(), b.own(a, "lives/"+a.job().Instance))
 		require.NoError(b, err)
 		life, err := layout.UnmarshalLife(nodes[0].Value)
 		require.NoError(b, err)

@@ -424,7 +424,7 @@ func (b *bed) store(in *instance) registry.Store {
 	if s := b.stores[in]; s != nil {
 		return s
 	}
-	s, err := in.gate.Registry.OpenStore(b.Context())
+	s, err := in.gate.OpenStore(b.Context())
 	require.NoError(b, err)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

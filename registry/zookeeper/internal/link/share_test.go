@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +41,8 @@ type frames struct {
 
 type framed struct {
 	net.Conn
-	f *frames
+	f   *frames
+	cut *atomic.Bool // nothing is read any more
 }
 
 func (f *frames) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -48,7 +50,7 @@ func (f *frames) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = nil
-	return framed{raw, f}, err
+	return framed{raw, f, new(atomic.Bool)}, err
 }
 
 func (c framed) Write(b []byte) (int, error) {
@@ -62,9 +64,20 @@ func (c framed) Write(b []byte) (int, error) {
 	}
 	c.f.cutsWrite = c.f.cutsWrite && !cuts
 	c.f.mu.Unlock()
+	if cuts {
+		c.cut.Store(true) // before an answer can come
+	}
 	n, err := c.Conn.Write(b)
 	if cuts {
 		_ = c.Close()
+	}
+	return n, err
+}
+
+func (c framed) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.cut.Load() {
+		return 0, net.ErrClosed
 	}
 	return n, err
 }
@@ -113,7 +126,9 @@ func newBusyLink(t *testing.T) *busyLink {
 			c.errs <- err
 		})
 	}
-	eventually(t, "them to be under way", func() bool { return c.l.Unanswered() == share.MaxUnderWay })
+	eventually(t, "them to be under way", func() bool { // and sent: what is about to be counts as unanswered too
+		return c.l.Unanswered() == share.MaxUnderWay && c.frames.count() == share.MaxUnderWay
+	})
 	return c
 }
 

@@ -408,12 +408,17 @@ func (b *bed) open(in *instance) registry.Session {
 	b.Helper()
 	ses, err := in.gate.Registry.Open(b.Context())
 	require.NoError(b, err)
+	b.closed(ses)
+	return ses
+}
+
+// closed closes what a test has opened when the test ends.
+func (b *bed) closed(s registry.StoreCloser) {
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = ses.Close(ctx)
+		_ = s.Close(ctx)
 	})
-	return ses
 }
 
 // store returns a store beside an instance, the same each time: tests poll with it, and it has no life to lose.
@@ -426,11 +431,7 @@ func (b *bed) store(in *instance) registry.Store {
 	}
 	s, err := in.gate.OpenStore(b.Context())
 	require.NoError(b, err)
-	b.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = s.Close(ctx)
-	})
+	b.closed(s)
 	if b.stores == nil {
 		b.stores = map[*instance]registry.Store{}
 	}

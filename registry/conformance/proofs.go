@@ -32,7 +32,7 @@ const (
 // adapter may spoil one; so they count only for cases that pass.
 type proofs struct {
 	witness   atomic.Pointer[witness] // of the service; nil while it may be paused
-	turnstile turnstile
+	turnstile turnstile               // of the attempts of the cases that share the proofs
 
 	mu   sync.Mutex
 	kind map[string]*proof

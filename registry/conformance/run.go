@@ -214,8 +214,8 @@ type turnstile struct {
 	apart  atomic.Int64 // how many have had nobody beside them
 }
 
-// enter waits until the n-th attempt of a case may begin, and returns what ends it. The third and later ones have nobody
-// beside them: what the machine does not bear may be the cases themselves.
+// enter waits until the n-th attempt of a case may begin, and returns what ends it. From the third on an attempt has
+// nobody beside it, apartAttempts times: that the machine is too slow may be the other cases' doing.
 func (d *turnstile) enter(n int) (leave func()) {
 	if n < attempts || d.apart.Add(1) > apartAttempts {
 		d.beside.RLock()

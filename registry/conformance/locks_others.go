@@ -163,8 +163,7 @@ func releaseOnLost(t *caseRun) {
 		gone = append(gone, released, deleted)
 		there = append(there, t.lockBy(how, holder, t.path("held "+how), nil))
 	}
-	heal, err := t.h.Faults().Blackhole(holder, Both) // so that it sees no deletion before the loss
-	t.must("Blackhole both ways", err)
+	heal := t.blackhole(holder) // so that it sees no deletion before the loss
 	defer heal()
 	t.lostSoon(holder)
 	t.proveHit(holder)

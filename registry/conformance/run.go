@@ -211,7 +211,7 @@ const apartAttempts = 12
 // A turnstile lets the attempts of a group's cases in: side by side, or one with nobody beside it.
 type turnstile struct {
 	beside sync.RWMutex
-	apart  atomic.Int64 // how many have had nobody beside them
+	apart  atomic.Int64 // attempts from the third on
 }
 
 // enter waits until the n-th attempt of a case may begin, and returns what ends it. From the third on an attempt has

@@ -91,6 +91,25 @@ func (b *bed) settled(cond func() bool) bool {
 	return cond()
 }
 
+// rested waits until instances have made no request for a while, and returns how many they have made: who leads may
+// look once more whether anything is left to do.
+func (b *bed) rested(of ...*instance) (calls int64) {
+	b.Helper()
+	b.until("they rest", func() bool {
+		calls = requests(of...)
+		pause(500 * time.Millisecond)
+		return calls == requests(of...)
+	})
+	return calls
+}
+
+func requests(of ...*instance) (n int64) {
+	for _, in := range of {
+		n += in.gate.calls.Load()
+	}
+	return n
+}
+
 // pause is the interval of bounded polling, and fake time in a bubble.
 func pause(d time.Duration) { <-time.After(d) }
 

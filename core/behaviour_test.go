@@ -160,18 +160,11 @@ func TestDisabledItemsAndServers(t *testing.T) {
 		b.set(a, b.path(a, "servers/127.0.0.1"), "DISABLED")
 		b.set(a, b.path(a, "servers/127.0.0.2"), "DISABLED")
 		b.until("nobody leads", func() bool { return c.job().Leader == "" && strings.Contains(c.job().Disabled, "server") })
-		asked := func() int64 { return a.gate.calls.Load() + c.gate.calls.Load() }
-		calls := asked()
-		b.until("what was under way has ended", func() bool {
-			before := calls
-			pause(500 * time.Millisecond)
-			calls = asked()
-			return calls == before
-		})
+		calls := b.rested(a, c)
 		ran, told := w.count(), len(skips(c, event.SkipDisabled))
 		pause(3 * time.Second)
 		// Finding 25: what is wholly disabled costs nothing; it is told in bulk when it is over.
-		require.Equal(b, calls, asked())
+		require.Equal(b, calls, requests(a, c))
 		require.Equal(b, ran, w.count())
 		b.set(a, b.path(a, "servers/127.0.0.2"), "ENABLED")
 		b.until("what was due is told", func() bool { return len(skips(c, event.SkipDisabled)) > told })
@@ -400,7 +393,7 @@ func TestMonitoringOffRunsWithoutARecord(t *testing.T) {
 		w := newWitness()
 		a := b.start("a", w, cfg)
 		b.until("settled", func() bool { return allOwned(4, a) && w.count() >= 4 })
-		calls := a.gate.calls.Load()
+		calls := b.rested(a)
 		before := w.count()
 		b.until("five fires", func() bool { return w.count() >= before+20 })
 		require.Equal(b, calls, a.gate.calls.Load(), "a fire with monitoring off made a request")
@@ -501,12 +494,7 @@ func TestStateAnswersWithoutARequest(t *testing.T) {
 		a := b.start("a", newWitness(), core.JobConfig{Name: "rare", Cron: "0 0 0 1 1 ? 2099", Shards: 2})
 		b.set(a, b.path(a, "config"), "jobName: rare\ncron: 0 0 0 30 2 ?\nshardingTotalCount: 2\nmonitorExecution: true\nmisfire: true\n")
 		b.until("settled", func() bool { return allOwned(2, a) && a.job().Never })
-		var calls int64
-		b.until("it rests", func() bool { // who leads may still look whether anything is left to do
-			calls = a.gate.calls.Load()
-			pause(500 * time.Millisecond)
-			return calls == a.gate.calls.Load()
-		})
+		calls := b.rested(a)
 		st := a.job()
 		require.True(b, st.Never)
 		require.Equal(b, core.PhaseRunning, st.Phase)

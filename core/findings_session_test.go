@@ -240,7 +240,7 @@ func TestFinding25WhatIsWhollyDisabledCostsNoCommit(t *testing.T) {
 					return len(a.job().DisabledItems) == len(below) && (below != nil || a.job().Disabled != "")
 				})
 				pause(1100 * time.Millisecond) // what ran has ended
-				calls, ran := a.gate.calls.Load(), w.count()
+				calls, ran := b.rested(a), w.count()
 				pause(4 * time.Second)
 				require.Equal(b, calls, a.gate.calls.Load())
 				require.Equal(b, ran, w.count())

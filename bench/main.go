@@ -101,7 +101,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 	f.StringVar(&s.dir, "dir", os.TempDir(), "where the server has its data")
 	f.StringVar(&s.results, "results", "", "a file of JSON lines that results are added to")
 	f.BoolVar(&s.tables, "tables", false, "measure nothing; print the tables of -results")
-	f.StringVar(&s.profile, "profile", "", "a folder for CPU profiles: client.pprof, and etcd's server.pprof, of one scenario and contender; runs are -from a second; of start: new.pprof and known.pprof, and new-server.pprof and known-server.pprof of the first 5 s; of crash-10000: the first 12 s after the kill, of a survivor and the server")
+	f.StringVar(&s.profile, "profile", "", "a folder for CPU profiles: client.pprof, and etcd's server.pprof, of one scenario and contender; runs are -from a second; of start: new.pprof and known.pprof, and new-server.pprof and known-server.pprof of the first 5 s; of crash-10000: the first 12 s after the kill, of a survivor and the server; of memory: heap.pprof, as exact as GODEBUG=memprofilerate makes it")
 	f.IntVar(&s.from, "from", 0, "runs a second to begin with; 0 finds out")
 	f.IntVar(&s.most, "most", 400_000, "runs a second to end with")
 	f.DurationVar(&s.window, "window", s.window, "how long each window is, in whole seconds")

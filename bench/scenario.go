@@ -87,7 +87,10 @@ func scenarios() []scenario {
 		{
 			"memory", "10,000 jobs of one item that never fire: what a job holds resident",
 			map[string][]string{onEtcd: {ours, goCronAlone, goEtcdCron}, onZooKeeper: {ours}},
-			[]column{{key: "job", title: "KiB a job", digits: 1, less: true}, {key: "goroutines", title: "goroutines"}}, memory,
+			[]column{
+				{key: "job", title: "KiB a job", digits: 1, less: true}, {key: "alive", title: "in objects that live", digits: 1},
+				{key: "between", title: "between them", digits: 1}, {key: "goroutines", title: "goroutines"},
+			}, memory,
 		},
 	}
 }
@@ -403,7 +406,11 @@ func memory(ctx context.Context, s *settings, contender string, _ figures) (figu
 			if err := wait(ctx, time.Now().Add(min(rest, s.patience))); err != nil {
 				return contest.Weight{}, err
 			}
-			a, err := c.ask(ctx, contest.Order{Do: contest.DoWeigh})
+			o := contest.Order{Do: contest.DoWeigh}
+			if s.profile != "" && jobs > 1 {
+				o.File = filepath.Join(s.profile, "heap.pprof")
+			}
+			a, err := c.ask(ctx, o)
 			return a.Weight, err
 		}
 		one, err := weigh(1)
@@ -411,8 +418,10 @@ func memory(ctx context.Context, s *settings, contender string, _ figures) (figu
 			return nil, err
 		}
 		all, err := weigh(many)
+		a := func(more, less int) float64 { return float64(more-less) / 1024 / float64(many-1) }
 		return figures{
-			"job": float64(all.Resident-one.Resident) / 1024 / float64(many-1), "goroutines": float64(all.Goroutines),
+			"job": a(all.Resident, one.Resident), "alive": a(all.Alive, one.Alive), "between": a(all.Between, one.Between),
+			"goroutines": float64(all.Goroutines),
 		}, err
 	})
 }

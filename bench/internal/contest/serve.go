@@ -118,7 +118,7 @@ const (
 	DoMark    = "mark"    // begin to wait for jobs that run
 	DoSince   = "since"   // Answer.Awakening
 	DoOwned   = "owned"   // Answer.Owned
-	DoWeigh   = "weigh"   // collect garbage; Answer.Weight
+	DoWeigh   = "weigh"   // collect garbage; Answer.Weight; a heap profile into File
 	DoClose   = "close"   // end
 )
 
@@ -139,6 +139,8 @@ type Answer struct {
 // A Weight is what a process holds.
 type Weight struct {
 	Resident   int `json:"resident"` // bytes
+	Alive      int `json:"alive"`    // bytes of it in objects that live
+	Between    int `json:"between"`  // bytes of it beside them, in spans that hold at least one
 	Goroutines int `json:"goroutines"`
 }
 
@@ -208,7 +210,7 @@ func (s *server) do(ctx context.Context, o Order) (a Answer, err error) {
 		}
 		a.Owned = o.Owned()
 	case DoWeigh:
-		a.Weight, err = weigh()
+		a.Weight, err = weigh(o.File)
 	case DoClose:
 		err = s.contender.Close(ctx)
 	default:
@@ -217,14 +219,30 @@ func (s *server) do(ctx context.Context, o Order) (a Answer, err error) {
 	return a, err
 }
 
-func weigh() (Weight, error) {
+func weigh(file string) (Weight, error) {
 	debug.FreeOSMemory()
+	var heap runtime.MemStats
+	runtime.ReadMemStats(&heap)
 	self, err := procfs.Self()
 	if err != nil {
 		return Weight{}, err
 	}
 	stat, err := self.Stat()
-	return Weight{Resident: stat.ResidentMemory(), Goroutines: runtime.NumGoroutine()}, err
+	if err == nil && file != "" {
+		err = written(file, pprof.WriteHeapProfile)
+	}
+	return Weight{
+		Resident: stat.ResidentMemory(), Alive: int(heap.HeapAlloc), Between: int(heap.HeapInuse - heap.HeapAlloc),
+		Goroutines: runtime.NumGoroutine(),
+	}, err
+}
+
+func written(name string, write func(io.Writer) error) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
 }
 
 // measure waits a second longer than the window, so that all that is not late is there.

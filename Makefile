@@ -18,13 +18,22 @@ bin/step bin/racetest: bin/%: go.mod $(wildcard tools/*/*.go)
 	@mkdir -p bin
 	$(GO) build -o $@ ./tools/$*
 
+# An etcd of the tests runs beside them, not in them: under the race detector it takes twice as much of a processor.
+# go build does nothing where nothing has changed.
+MEMBER = bin/etcdmember
+.PHONY: $(MEMBER)
+$(MEMBER):
+	@mkdir -p bin
+	$(GO) build -o $@ ./internal/testbed/cmd/etcdmember
+
 # The table of what took how long comes once, after the last goal.
 GOALS = $(filter check test,$(MAKECMDGOALS))
 FRESH = $(if $(filter $@,$(firstword $(GOALS))),-fresh)
 TABLE = $(if $(filter $@,$(lastword $(GOALS))),-table)
 
 # Runs a command beside one ZooKeeper that all its tests share; none is an error.
-REQUIRED = ELASTICRON_ZOOKEEPER_REQUIRED=1 ELASTICRON_ETCD_REQUIRED=1 ELASTICRON_POSTGRES_REQUIRED=1
+REQUIRED = ELASTICRON_ZOOKEEPER_REQUIRED=1 ELASTICRON_ETCD_REQUIRED=1 ELASTICRON_POSTGRES_REQUIRED=1 \
+	ELASTICRON_ETCD_MEMBER=$(CURDIR)/$(MEMBER)
 ZOOKEEPER = $(REQUIRED) $(GO) run ./internal/testbed/cmd/withzookeeper --
 VERSIONS = ^TestConformanceOf
 BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
@@ -32,7 +41,7 @@ BUBBLES = ./registry/memory ./registry/latch ./registry/polled ./core/simulation
 .PHONY: test
 test: $(STEP) ## every test under -race, on real servers; the suite's case counts; both examples
 	@$(STEP) $(FRESH) setup
-	@tools/with-engine $(STEP) $(TABLE) build others waiting conformance simulation chaos strikes
+	@tools/with-engine $(STEP) $(TABLE) -beside computing build others waiting conformance chaos strikes
 
 .PHONY: setup
 setup: ## what the tests need: root on Debian gets it installed, others get a list of what is missing
@@ -42,15 +51,21 @@ setup: ## what the tests need: root on Debian gets it installed, others get a li
 image: ## an image of ZooKeeper for the Docker engine; its name in bin/image
 	.ci/zookeeper-image >bin/image
 
-COMPUTED = ./core/internal/sharding ./core/internal/schedule ./internal/layout/ledger
 .PHONY: others
-others: $(RACETEST) ## the tests of the packages that no other target tests
-	@# What only computes takes six to ten times as long under the race detector, which has nothing to find there: the
-	@# maxima of sharding, and schedules and ledgers of all kinds. It sees a part of them.
+others: $(RACETEST) $(MEMBER) ## the tests of the packages that no other target tests
 	@# The tests of bench/ mostly wait, so they run at the same time, and the others three packages at a time.
-	tools/side-by-side "$(GO) test -timeout 20m $(COMPUTED) && $(RACETEST) -short -- $(COMPUTED)" \
-		"$(MAKE) beside" \
+	tools/side-by-side "$(MAKE) beside" \
 		"$(ZOOKEEPER) $(RACETEST) -timeout 20m -p 3 -- $$($(GO) list ./... | grep -vE '/(registry/(memory|latch|etcd|zookeeper|postgres|polled|polled/polledtest)|examples/(adapter|quickstart|swap)|core/(simulation|internal/(sharding|schedule))|internal/layout/ledger)$$' | tr '\n' ' ')"
+
+.PHONY: computing
+computing: computed simulation ## what only computes: it gets the time that the others leave
+
+COMPUTED = ./core/internal/sharding ./core/internal/schedule ./internal/layout/ledger
+.PHONY: computed
+computed: $(RACETEST) ## the maxima of sharding, and schedules and ledgers of all kinds
+	@# They take six to ten times as long under the race detector, which has nothing to find there: it sees a part of them.
+	$(GO) test -timeout 80m $(COMPUTED)
+	$(RACETEST) -timeout 80m -short -- $(COMPUTED)
 
 .PHONY: waiting
 waiting: $(RACETEST) ## the tests in bubbles, both examples and the bare client's defects at the same time: they mostly wait
@@ -66,7 +81,7 @@ memory: $(RACETEST) ## the tests in synctest bubbles: the memory adapter, the la
 
 SUITE = -count=1 -timeout 20m -p 1 -v
 .PHONY: conformance
-conformance: $(RACETEST) ## the other adapters' tests: the suite's case counts, and which server they ran against
+conformance: $(RACETEST) $(MEMBER) ## the other adapters' tests: the suite's case counts, and which server they ran against
 	@# SQLite in Go is ten times slower under the race detector. The suite on other versions of a server goes without it
 	@# too: the adapters' code is the same, and runs under it on the newest version.
 	@# One suite keeps more than a core busy, so only two run at a time. With five at a time sessions of two seconds were
@@ -84,7 +99,7 @@ defects: ## what the bare ZooKeeper client gets wrong, without the race detector
 SEEDS = 2000
 # A seed runs on one processor; so does each half of what has seeds.
 HALF = $(shell expr $(SEEDS) / 2)
-SEEDED = $(GO) test -C core/simulation -count=1 -timeout 30m
+SEEDED = $(GO) test -C core/simulation -count=1 -timeout 80m
 .PHONY: simulation
 simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of them, 100 under -race, every failpoint, every mutant
 	tools/side-by-side "$(SEEDED) -run 'TestSimulation|TestOffsets' -seeds $(HALF) && \
@@ -92,7 +107,7 @@ simulation: $(RACETEST) ## the engine under faults that a seed decides: SEEDS of
 		$(SEEDED) -tags failpoint -run TestFailpoints" \
 		"$(SEEDED) -run TestSimulation -first $$(($(HALF) + 1)) -seeds $$(($(SEEDS) - $(HALF))) && \
 		$(SEEDED) -tags failpoint -run TestMutants -seeds $(SEEDS) && \
-		$(RACETEST) -count=1 -timeout 30m -run TestSimulation -- ./core/simulation -seeds 100"
+		$(RACETEST) -count=1 -timeout 80m -run TestSimulation -- ./core/simulation -seeds 100"
 
 DURATION = 2m
 REGISTRY = etcd,zookeeper

@@ -418,9 +418,10 @@ func memory(ctx context.Context, s *settings, contender string, _ figures) (figu
 			return nil, err
 		}
 		all, err := weigh(many)
-		a := func(more, less int) float64 { return float64(more-less) / 1024 / float64(many-1) }
+		a := func(more, less float64) float64 { return (more - less) / 1024 / float64(many-1) }
 		return figures{
-			"job": a(all.Resident, one.Resident), "alive": a(all.Alive, one.Alive), "between": a(all.Between, one.Between),
+			"job":   a(float64(all.Resident), float64(one.Resident)),
+			"alive": a(float64(all.Alive), float64(one.Alive)), "between": a(float64(all.Between), float64(one.Between)),
 			"goroutines": float64(all.Goroutines),
 		}, err
 	})

@@ -16,7 +16,7 @@
 //
 // A [Proxy] stands between one client and one server and can drop, refuse,
 // delay, hold or swallow what passes. An [Etcd] is a cluster in this process, or
-// of child processes, with short ticks, that can be paused, restarted, compacted,
+// of child processes (ELASTICRON_ETCD_MEMBER), with short ticks, that can be paused, restarted, compacted,
 // parted and deprived of its leader. A [ZooKeeper] is the same with real servers, which
 // package zkserver runs by the first way that works: a container, a process. A
 // [Client] or [ZooKeeperClient] is one client's way to all members: proxies,

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/elasticron/elasticron/internal/ports"
+	"github.com/elasticron/elasticron/internal/testbed/etcdmember"
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/etcd/embedded"
 )
 
 const (
@@ -45,7 +45,8 @@ type Options struct {
 	Limits registry.Limits
 	// Users: the servers ask for a login; EtcdUser may use every key.
 	Users bool
-	// Tune may change a member's configuration last. Not for child processes.
+	// Tune may change a member's configuration last. It keeps the members in this process, and is nothing for
+	// StartEtcdProcess.
 	Tune func(*embed.Config)
 
 	program string // runs each member in a child process
@@ -57,7 +58,10 @@ type etcdServer interface {
 	Close() error
 }
 
-// An Etcd is a cluster, in this process unless StartEtcdProcess made it.
+// EtcdMemberEnv names the program of package etcdmember. Where it is set, members run in processes of their own.
+const EtcdMemberEnv = "ELASTICRON_ETCD_MEMBER"
+
+// An Etcd is a cluster, in this process or in others.
 type Etcd struct {
 	tb      testing.TB
 	options Options
@@ -155,30 +159,18 @@ func (e *Etcd) launch(ctx context.Context, i int) (etcdServer, error) {
 	if e.options.program != "" {
 		return e.startProgram(ctx, i, dir)
 	}
-	return embedded.Start(ctx, embedded.Config{Dir: dir, Tune: func(c *embed.Config) { e.tune(i, c) }})
+	m := etcdmember.Member{
+		Dir: dir, Name: fmt.Sprint("m", i), Peer: e.peer(i), Way: e.mesh[i].Addr(), Cluster: e.initialCluster(), Tick: e.tick(),
+		Users: e.options.Users, OwnLimits: e.options.Limits == (registry.Limits{}),
+	}
+	if program := os.Getenv(EtcdMemberEnv); program != "" && e.options.Tune == nil {
+		return etcdmember.Spawn(ctx, program, m)
+	}
+	return m.Start(ctx, e.options.Tune)
 }
 
 // peer is where member i listens for the others.
 func (e *Etcd) peer(i int) string { return e.ports.Addr(i) }
-
-func (e *Etcd) tune(i int, c *embed.Config) {
-	tick := e.tick()
-	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint((electionIn * tick).Milliseconds()) //nolint:gosec // constants above zero
-	c.UnsafeNoFsync = true
-	if e.options.Users {
-		c.BcryptCost = 4 // as little as there is: it is no secret
-	}
-	if e.options.Limits == (registry.Limits{}) {
-		c.MaxTxnOps, c.MaxRequestBytes = embed.DefaultMaxTxnOps, embed.DefaultMaxRequestBytes
-	}
-	c.Name = fmt.Sprint("m", i)
-	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: e.peer(i)}}
-	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: e.mesh[i].Addr()}}
-	c.InitialCluster = e.initialCluster()
-	if e.options.Tune != nil {
-		e.options.Tune(c)
-	}
-}
 
 func (e *Etcd) tick() time.Duration {
 	if e.options.Members > 1 {

@@ -18,10 +18,13 @@ type outcome struct {
 // signalled is what shells add to the number of the signal that ended a program.
 const signalled = 128
 
+// leftBehind is how long an output is waited for that something holds open after a command has ended.
+const leftBehind = 5 * time.Second
+
 // execute runs a command to its end. A terminal sends Ctrl-C to the command too; what
 // only this process gets is handed on.
 func execute(cmd *exec.Cmd) outcome {
-	cmd.WaitDelay = 5 * time.Second // what a command leaves behind may hold its output open
+	cmd.WaitDelay = leftBehind
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)

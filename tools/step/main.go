@@ -1,12 +1,16 @@
 // Step makes targets of a Makefile, one after the other, and says what is being made
 // and since when, at least every half minute, whatever that prints itself:
 //
-//	step [-fresh] [-table] [-optional] target…
+//	step [-fresh] [-table] [-optional] [-beside target] target…
 //
 // Each target is one line of steps.log: its name, its seconds and its result. -fresh
 // starts that file anew. The first target that fails is the last one; then, and with
 // -table in the end, all lines of the file are printed as a table. -optional is for
 // targets whose failure ends nothing: there is no table.
+//
+// -beside names a target that only computes. It is made at the lowest priority while the
+// others are, and what it prints comes after them. Its seconds are those that it was
+// waited for in the end, and its result says how long it took in all.
 //
 // The exit code is that of make, or 128 and the number of the signal that ended it;
 // 1 if it cannot be started, 2 for a wrong command line. MAKE names the program.
@@ -48,6 +52,7 @@ func (p program) run(args []string) int {
 	fresh := f.Bool("fresh", false, "start "+p.log+" anew")
 	table := f.Bool("table", false, "print the table in the end")
 	optional := f.Bool("optional", false, "print no table after a failure")
+	beside := f.String("beside", "", "a target to be made at the lowest priority while the others are")
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -59,7 +64,7 @@ func (p program) run(args []string) int {
 			return failed
 		}
 	}
-	code := p.steps(f.Args())
+	code := p.all(f.Args(), *beside)
 	if *table || code != 0 && !*optional {
 		if err := printTable(p.out, p.log); err != nil {
 			fmt.Fprintf(p.out, "step: no table: %v\n", err)
@@ -68,16 +73,42 @@ func (p program) run(args []string) int {
 	return code
 }
 
-func (p program) steps(targets []string) int {
+// all makes targets, and one beside them.
+func (p program) all(targets []string, beside string) (code int) {
+	if beside == "" {
+		return p.steps(targets, func() bool { return true })
+	}
+	b, err := p.beside(beside)
+	if err != nil {
+		fmt.Fprintf(p.out, "step: %v\n", err)
+		return failed
+	}
+	code = p.steps(targets, func() bool { return !b.failed() })
+	if code != 0 {
+		b.stop()
+		return code
+	}
+	return p.recorded(b.wait())
+}
+
+// steps makes targets until one fails, or goOn says that they are not wanted any more.
+func (p program) steps(targets []string, goOn func() bool) int {
 	for _, target := range targets {
-		s := &step{program: p, name: target}
-		o, took := s.run()
-		if err := record(p.log, row{Step: target, Took: took, Result: o.text}); err != nil {
-			fmt.Fprintf(p.out, "step: %v\n", err)
+		if !goOn() {
+			break
 		}
-		if o.code != 0 {
-			return o.code
+		if code := p.recorded((&step{program: p, name: target}).run()); code != 0 {
+			return code
 		}
 	}
 	return 0
+}
+
+// recorded makes a line of steps.log of how a target ended.
+func (p program) recorded(o outcome, r row) int {
+	r.Result = o.text + r.Result
+	if err := record(p.log, r); err != nil {
+		fmt.Fprintf(p.out, "step: %v\n", err)
+	}
+	return o.code
 }

@@ -23,25 +23,29 @@ type step struct {
 	result bool   // last is a result of go test
 }
 
-func (s *step) run() (outcome, time.Duration) {
+func (s *step) run() (outcome, row) {
 	began := time.Now()
 	s.say("starts at %s", began.Format(time.TimeOnly))
 	cmd := exec.Command(s.make, s.name) //nolint:gosec,noctx // this program's purpose; signals end it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, s, s
+	return s.end(began, func() outcome { return execute(cmd) }), row{Step: s.name, Took: time.Since(began)}
+}
+
+// end waits for a command that began some time ago, and says meanwhile how far it is.
+func (s *step) end(began time.Time, wait func() outcome) outcome {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		s.beat(began, done)
 	}()
-	o := execute(cmd)
+	o := wait()
 	close(done)
 	<-stopped
 	if len(s.rest) > 0 {
 		fmt.Fprintf(s.out, "%s\n", s.rest)
 	}
-	took := time.Since(began)
-	s.say("%s after %s", o.text, inWords(took))
-	return o, took
+	s.say("%s after %s", o.text, inWords(time.Since(began)))
+	return o
 }
 
 // say prints a line of this program's own.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ func TestAFailureEndsInATableToo(t *testing.T) {
 func TestASilentStepIsToldOf(t *testing.T) {
 	p, printed := fake(t, `echo "ok  	github.com/elasticron/elasticron/registry/etcd	35.1s"; printf half; while [ ! -e "$0.go" ]; do sleep 0.01; done; echo " a line"`)
 	p.every = 10 * time.Millisecond
-	p.out = &watched{Builder: printed, sign: "so far", f: func() { _ = os.WriteFile(p.make+".go", nil, 0o600) }}
+	p.out = &watched{Builder: printed, sign: "so far; last: ok", f: func() { _ = os.WriteFile(p.make+".go", nil, 0o600) }}
 	require.Zero(t, p.run([]string{"conformance"}))
 	require.Regexp(t, `\n== conformance: \d\.\d s so far; last: ok registry/etcd 35\.1s\n(== .*\n)*half a line\n== `, printed.String())
 }
@@ -106,4 +107,57 @@ func TestWords(t *testing.T) {
 	} {
 		require.Equal(t, want, inWords(d))
 	}
+}
+
+// The slow target waits for both others, which are made meanwhile.
+func TestATargetIsMadeBesideTheOthers(t *testing.T) {
+	p, printed := fake(t, `echo "ok  	made $1"
+case $1 in
+slow) nice >"$0.nice"; while [ ! -e "$0.second" ]; do sleep 0.01; done ;;
+second) while [ ! -e "$0.nice" ]; do sleep 0.01; done; : >"$0.second" ;;
+esac`)
+	require.Zero(t, p.run([]string{"-table", "-beside", "slow", "first", "second"}))
+	require.Regexp(t, `^== slow: starts at \d\d:\d\d:\d\d, at the lowest priority, beside the others
+== first: (?s:.*)== second: ok after \S+ s
+ok  	made slow
+== slow: ok after \S+ s
+
+step      took +result
+first     \S+ s +ok
+second    \S+ s +ok
+slow      \S+ s +ok, \S+ s with what it was beside
+together  \S+ s +
+$`, printed.String())
+	nice, err := os.ReadFile(p.make + ".nice")
+	require.NoError(t, err)
+	require.Equal(t, lowest, strings.TrimSpace(string(nice)))
+}
+
+func TestWhatIsBesideEndsWithTheOthers(t *testing.T) {
+	p, printed := fake(t, `case $1 in
+slow) sleep 1000 & echo $! >"$0.pid"; wait ;;
+bad) while [ ! -s "$0.pid" ]; do sleep 0.01; done; exit 7 ;;
+esac`)
+	require.Equal(t, 7, p.run([]string{"-beside", "slow", "bad", "never"}))
+	require.NotContains(t, printed.String(), "never")
+	pid, err := os.ReadFile(p.make + ".pid")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		return exec.Command("sh", "-c", "kill -0 "+string(pid)).Run() != nil
+	}, 5*time.Second, 10*time.Millisecond, "what it had started is left")
+}
+
+func TestAFailureBesideEndsTheOthers(t *testing.T) {
+	p, printed := fake(t, `case $1 in
+bad) echo "FAIL	x"; exit 7 ;;
+esac`)
+	tries := 0
+	p.out = &watched{Builder: printed, sign: "== good: ok", f: func() { tries++ }}
+	var targets []string
+	for range 1000 {
+		targets = append(targets, "good")
+	}
+	require.Equal(t, 7, p.run(append([]string{"-beside", "bad"}, targets...)))
+	require.Less(t, tries, len(targets), "the others go on")
+	require.Regexp(t, `(?s)\nFAIL	x\n== bad: FAILED: exit status 7 after .*\nbad +\S+ s +FAILED: exit status 7, .*\n`, printed.String())
 }

@@ -138,10 +138,10 @@ type Answer struct {
 
 // A Weight is what a process holds.
 type Weight struct {
-	Resident   int `json:"resident"` // bytes
-	Alive      int `json:"alive"`    // bytes of it in objects that live
-	Between    int `json:"between"`  // bytes of it beside them, in spans that hold at least one
-	Goroutines int `json:"goroutines"`
+	Resident   int    `json:"resident"` // bytes
+	Alive      uint64 `json:"alive"`    // bytes of it in objects that live
+	Between    uint64 `json:"between"`  // bytes of it beside them, in spans that hold at least one
+	Goroutines int    `json:"goroutines"`
 }
 
 // Serve is the whole of a contender's process: it does what the lines of in ask for, and
@@ -232,7 +232,7 @@ func weigh(file string) (Weight, error) {
 		err = written(file, pprof.WriteHeapProfile)
 	}
 	return Weight{
-		Resident: stat.ResidentMemory(), Alive: int(heap.HeapAlloc), Between: int(heap.HeapInuse - heap.HeapAlloc),
+		Resident: stat.ResidentMemory(), Alive: heap.HeapAlloc, Between: heap.HeapInuse - heap.HeapAlloc,
 		Goroutines: runtime.NumGoroutine(),
 	}, err
 }

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A beside is a target that is made while others are. What it prints is held back until
+// it is waited for.
+type beside struct {
+	*step
+
+	held  *held
+	cmd   *exec.Cmd
+	began time.Time
+	ended chan struct{} // outcome is set
+	outcome
+}
+
+// lowest is the priority of who gets only the time that nobody else wants.
+const lowest = "19"
+
+// beside starts a target in a process group of its own, so that stop ends all that it has started.
+func (p program) beside(target string) (*beside, error) {
+	(&step{program: p, name: target}).say("starts at %s, at the lowest priority, beside the others", time.Now().Format(time.TimeOnly))
+	b := &beside{held: &held{to: p.out}, began: time.Now(), ended: make(chan struct{})}
+	p.out = b.held
+	b.step = &step{program: p, name: target}
+	b.cmd = exec.Command("nice", "-n", lowest, p.make, target) //nolint:gosec,noctx // as in run; stop ends it
+	b.cmd.Stdout, b.cmd.Stderr, b.cmd.WaitDelay = b.step, b.step, leftBehind
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := b.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", target, err)
+	}
+	go func() {
+		b.outcome = outcomeOf(b.cmd.Wait())
+		close(b.ended)
+	}()
+	return b, nil
+}
+
+// failed reports whether it has ended, and badly.
+func (b *beside) failed() bool {
+	select {
+	case <-b.ended:
+		return b.code != 0
+	default:
+		return false
+	}
+}
+
+// stop ends it and all that it has started.
+func (b *beside) stop() {
+	_ = syscall.Kill(-b.cmd.Process.Pid, syscall.SIGTERM) // it may have ended
+	<-b.ended
+}
+
+// wait waits for its end, and says how far it is meanwhile.
+func (b *beside) wait() (outcome, row) {
+	since := time.Now()
+	b.held.release()
+	o := b.end(b.began, func() outcome {
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+		defer signal.Stop(signals)
+		select {
+		case <-b.ended:
+		case <-signals:
+			b.stop()
+		}
+		return b.outcome
+	})
+	return o, row{Step: b.name, Took: time.Since(since), Result: ", " + inWords(time.Since(b.began)) + " with what it was beside"}
+}
+
+// A held writer keeps what it gets until it is released.
+type held struct {
+	to io.Writer
+
+	mu   sync.Mutex
+	kept bytes.Buffer
+	open bool
+}
+
+func (h *held) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open {
+		return h.to.Write(p)
+	}
+	return h.kept.Write(p)
+}
+
+func (h *held) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open = true
+	_, _ = h.kept.WriteTo(h.to) // as with every line that is printed
+}

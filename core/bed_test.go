@@ -683,6 +683,17 @@ func (b *bed) crash(in *instance) {
 	b.expire(id)
 }
 
+// crashBetweenFires is crash when no fire of the instance is under way, which would be cut: the last one is over, and
+// the next one of a job that fires every second is far.
+func (b *bed) crashBetweenFires(in *instance) {
+	b.Helper()
+	b.until("a fire is over", func() bool {
+		over := of[event.FireEnded](in)
+		return len(over) > 0 && time.Since(over[len(over)-1].Due) < 700*time.Millisecond && len(in.job().Running) == 0
+	})
+	b.crash(in)
+}
+
 // allOwned reports whether the instances together own every item once.
 func allOwned(total int, ins ...*instance) bool {
 	var all []int

@@ -235,7 +235,7 @@ func TestACrashedInstancesItemsAreOwnedAgain(t *testing.T) {
 			return len(a.job().Items) == 2 && len(c.job().Items) == 2 && len(d.job().Items) == 2
 		})
 		b.until("all run", func() bool { return w.count() >= 12 })
-		b.crash(a)
+		b.crashBetweenFires(a)
 		gone := time.Now()
 		b.until("two own all", func() bool { return allOwned(6, c, d) })
 		require.Less(b, time.Since(gone), time.Second)
@@ -259,7 +259,7 @@ func TestTheLeadersDeathLosesNothing(t *testing.T) {
 		}
 		before := w.count()
 		b.until("both run", func() bool { return w.count() >= before+8 })
-		b.crash(a)
+		b.crashBetweenFires(a)
 		b.until("c leads and owns all", func() bool { return allOwned(4, c) && c.job().Leader == c.job().Instance })
 		before = w.count()
 		b.until("c runs", func() bool { return w.count() >= before+8 })

@@ -27,7 +27,8 @@ type beside struct {
 // lowest is the priority of who gets only the time that nobody else wants.
 const lowest = "19"
 
-// beside starts a target in a process group of its own, so that stop ends all that it has started.
+// beside starts a target in a session of its own: stop ends all of it, and where Linux shares a processor out among
+// sessions, by its autogroups, the whole of this one is the last.
 func (p program) beside(target string) (*beside, error) {
 	(&step{program: p, name: target}).say("starts at %s, at the lowest priority, beside the others", time.Now().Format(time.TimeOnly))
 	b := &beside{held: &held{to: p.out}, began: time.Now(), ended: make(chan struct{})}
@@ -35,10 +36,11 @@ func (p program) beside(target string) (*beside, error) {
 	b.step = &step{program: p, name: target}
 	b.cmd = exec.Command("nice", "-n", lowest, p.make, target) //nolint:gosec,noctx // as in run; stop ends it
 	b.cmd.Stdout, b.cmd.Stderr, b.cmd.WaitDelay = b.step, b.step, leftBehind
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := b.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", target, err)
 	}
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", b.cmd.Process.Pid), []byte(lowest), 0) // where there is one
 	go func() {
 		b.outcome = outcomeOf(b.cmd.Wait())
 		close(b.ended)

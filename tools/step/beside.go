@@ -27,8 +27,8 @@ type beside struct {
 // lowest is the priority of who gets only the time that nobody else wants.
 const lowest = "19"
 
-// beside starts a target in a session of its own: stop ends all of it, and where Linux shares a processor out among
-// sessions, by its autogroups, the whole of this one is the last.
+// beside starts a target in a session of its own: stop ends all of it, and where a processor is shared out among
+// sessions first, this one does not get as much as that of the others, or as a container.
 func (p program) beside(target string) (*beside, error) {
 	(&step{program: p, name: target}).say("starts at %s, at the lowest priority, beside the others", time.Now().Format(time.TimeOnly))
 	b := &beside{held: &held{to: p.out}, began: time.Now(), ended: make(chan struct{})}
@@ -36,11 +36,11 @@ func (p program) beside(target string) (*beside, error) {
 	b.step = &step{program: p, name: target}
 	b.cmd = exec.Command("nice", "-n", lowest, p.make, target) //nolint:gosec,noctx // as in run; stop ends it
 	b.cmd.Stdout, b.cmd.Stderr, b.cmd.WaitDelay = b.step, b.step, leftBehind
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	apart(b.cmd)
 	if err := b.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", target, err)
 	}
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", b.cmd.Process.Pid), []byte(lowest), 0) // where there is one
+	last(b.cmd)
 	go func() {
 		b.outcome = outcomeOf(b.cmd.Wait())
 		close(b.ended)
@@ -60,7 +60,7 @@ func (b *beside) failed() bool {
 
 // stop ends it and all that it has started.
 func (b *beside) stop() {
-	_ = syscall.Kill(-b.cmd.Process.Pid, syscall.SIGTERM) // it may have ended
+	endAll(b.cmd)
 	<-b.ended
 }
 

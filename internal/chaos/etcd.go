@@ -2,82 +2,29 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/url"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/elasticron/elasticron/internal/ports"
-	"github.com/elasticron/elasticron/registry/etcd/embedded"
+	"github.com/elasticron/elasticron/internal/testbed/etcdmember"
 )
 
-// An etcdTask is what a process that serves etcd is told.
-type etcdTask struct {
-	Dir    string   `json:"dir"`
-	Client string   `json:"client"`
-	Peers  []string `json:"peers"`
-	Index  int      `json:"index"`
-}
-
-const (
-	tickAlone    = 10 * time.Millisecond
-	tickTogether = 50 * time.Millisecond
-	electionIn   = 10 // ticks
-)
-
-// serveEtcd is a process that is one member. It ends with its standard input.
-func serveEtcd() error {
-	var task etcdTask
-	if err := json.Unmarshal([]byte(os.Getenv(envTask)), &task); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), serverTime)
-	defer cancel()
-	srv, err := embedded.Start(ctx, embedded.Config{Dir: task.Dir, Addr: task.Client, Tune: task.tune})
-	if err != nil {
-		return err
-	}
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	return srv.Close()
-}
-
-// tune makes it quick. Without fsync a killed process still loses nothing: only the
-// machine could.
-func (t etcdTask) tune(c *embed.Config) {
-	tick := tickAlone
-	if len(t.Peers) > 1 {
-		tick = tickTogether
-	}
-	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint((electionIn * tick).Milliseconds()) //nolint:gosec // constants above zero
-	c.UnsafeNoFsync = true
-	c.MaxTxnOps, c.MaxRequestBytes = embed.DefaultMaxTxnOps, embed.DefaultMaxRequestBytes
-	c.Name = fmt.Sprint("m", t.Index)
-	peer := url.URL{Scheme: "http", Host: t.Peers[t.Index]}
-	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
-	var cluster []string
-	for i, addr := range t.Peers {
-		cluster = append(cluster, fmt.Sprintf("m%d=http://%s", i, addr))
-	}
-	c.InitialCluster = strings.Join(cluster, ",")
-}
+// serveEtcd is a process that is one member. Without fsync a killed one still loses nothing: only the machine could.
+func serveEtcd() error { return etcdmember.Serve(os.Getenv(envTask)) }
 
 // An etcdCluster is etcd in child processes.
 type etcdCluster struct {
 	dir     string
 	claim   *ports.Claim
-	tasks   []etcdTask
+	tasks   []etcdmember.Member
 	mu      sync.Mutex
 	members []*child
 }
@@ -87,13 +34,13 @@ func startEtcd(ctx context.Context, dir string, n int) (servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &etcdCluster{dir: dir, claim: claim, members: make([]*child, n)}
 	var peers []string
 	for i := range n {
 		peers = append(peers, claim.Addr(n+i))
 	}
-	for i := range n {
-		e.tasks = append(e.tasks, etcdTask{Dir: filepath.Join(dir, fmt.Sprint("etcd", i)), Client: claim.Addr(i), Peers: peers, Index: i})
+	e := &etcdCluster{dir: dir, claim: claim, tasks: etcdmember.Cluster(dir, peers, peers), members: make([]*child, n)}
+	for i := range e.tasks {
+		e.tasks[i].Client = claim.Addr(i)
 	}
 	if err := e.RestartAll(ctx); err != nil {
 		return nil, errors.Join(err, e.Close())

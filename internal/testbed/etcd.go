@@ -3,10 +3,7 @@ package testbed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -25,11 +22,6 @@ import (
 )
 
 const (
-	// One member elects itself; several must not take a busy machine for a dead leader.
-	tickAlone    = 10 * time.Millisecond
-	tickTogether = 50 * time.Millisecond
-	electionIn   = 10 // ticks
-
 	pollEvery = 10 * time.Millisecond
 
 	startTime = 20 * time.Second
@@ -65,10 +57,10 @@ const EtcdMemberEnv = "ELASTICRON_ETCD_MEMBER"
 type Etcd struct {
 	tb      testing.TB
 	options Options
-	users   bool // they are enabled
-	dir     string
+	users   bool         // they are enabled
 	ports   *ports.Claim // of the peers, then of the clients of programs
 	mesh    []*Proxy     // how they reach each other; the addresses are in the data
+	cluster []etcdmember.Member
 
 	mu      sync.Mutex
 	admin   *clientv3.Client
@@ -86,18 +78,29 @@ type pause struct{ heals []func() }
 func StartEtcd(tb testing.TB, o Options) *Etcd {
 	tb.Helper()
 	o.Members = max(o.Members, 1)
-	e := &Etcd{tb: tb, options: o, dir: tb.TempDir(), servers: make([]etcdServer, o.Members), pauses: map[*pause]bool{}}
+	e := &Etcd{tb: tb, options: o, servers: make([]etcdServer, o.Members), pauses: map[*pause]bool{}}
 	var err error
 	if e.ports, err = ports.Take(2 * o.Members); err != nil {
 		tb.Fatalf("testbed: %v", err)
 	}
 	tb.Cleanup(e.Close)
+	var peers, ways []string
 	for i := range o.Members {
-		p, err := NewProxy(e.peer(i))
+		peer := e.ports.Addr(i)
+		p, err := NewProxy(peer)
 		if err != nil {
 			tb.Fatalf("testbed: %v", err)
 		}
 		e.mesh = append(e.mesh, p)
+		peers, ways = append(peers, peer), append(ways, p.Addr())
+	}
+	e.cluster = etcdmember.Cluster(tb.TempDir(), peers, ways)
+	for i := range e.cluster {
+		m := &e.cluster[i]
+		m.Users, m.OwnLimits = o.Users, o.Limits == (registry.Limits{})
+		if o.program != "" {
+			m.Client = e.ports.Addr(o.Members + i)
+		}
 	}
 	if err := e.startAll(); err != nil {
 		tb.Fatalf("testbed: %v", err)
@@ -155,36 +158,14 @@ func (e *Etcd) start(i int) error {
 }
 
 func (e *Etcd) launch(ctx context.Context, i int) (etcdServer, error) {
-	dir := filepath.Join(e.dir, fmt.Sprint("member", i))
+	m := e.cluster[i]
 	if e.options.program != "" {
-		return e.startProgram(ctx, i, dir)
-	}
-	m := etcdmember.Member{
-		Dir: dir, Name: fmt.Sprint("m", i), Peer: e.peer(i), Way: e.mesh[i].Addr(), Cluster: e.initialCluster(), Tick: e.tick(),
-		Users: e.options.Users, OwnLimits: e.options.Limits == (registry.Limits{}),
+		return e.startProgram(ctx, m)
 	}
 	if program := os.Getenv(EtcdMemberEnv); program != "" && e.options.Tune == nil {
 		return etcdmember.Spawn(ctx, program, m)
 	}
 	return m.Start(ctx, e.options.Tune)
-}
-
-// peer is where member i listens for the others.
-func (e *Etcd) peer(i int) string { return e.ports.Addr(i) }
-
-func (e *Etcd) tick() time.Duration {
-	if e.options.Members > 1 {
-		return tickTogether
-	}
-	return tickAlone
-}
-
-func (e *Etcd) initialCluster() string {
-	var cluster []string
-	for n, way := range e.mesh {
-		cluster = append(cluster, fmt.Sprintf("m%d=http://%s", n, way.Addr()))
-	}
-	return strings.Join(cluster, ",")
 }
 
 // renewAdmin connects the bed's own client to where the members are now.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/elasticron/elasticron/internal/testbed/etcdmember"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -56,18 +57,16 @@ type etcdProcess struct {
 	ended    func() error // waits for the guard, once
 }
 
-func (e *Etcd) startProgram(ctx context.Context, i int, dir string) (etcdServer, error) {
-	addr := e.ports.Addr(e.options.Members + i)
-	tick := e.tick()
-	client, peer := "http://"+addr, "http://"+e.peer(i)
+func (e *Etcd) startProgram(ctx context.Context, m etcdmember.Member) (etcdServer, error) {
+	client, peer := "http://"+m.Client, "http://"+m.Peer
 	arguments := []string{
 		"-c", etcdGuard, "sh", e.options.program,
-		"--name", fmt.Sprint("m", i), "--data-dir", dir,
+		"--name", m.Name, "--data-dir", m.Dir,
 		"--listen-client-urls", client, "--advertise-client-urls", client,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", "http://" + e.mesh[i].Addr(),
-		"--initial-cluster", e.initialCluster(),
-		"--heartbeat-interval", strconv.FormatInt(tick.Milliseconds(), 10),
-		"--election-timeout", strconv.FormatInt((electionIn * tick).Milliseconds(), 10),
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", "http://" + m.Way,
+		"--initial-cluster", m.Cluster,
+		"--heartbeat-interval", strconv.FormatInt(m.Tick.Milliseconds(), 10),
+		"--election-timeout", strconv.FormatInt(m.Election().Milliseconds(), 10),
 		"--logger", "zap", "--log-level", "error",
 	}
 	if l := e.options.Limits; l != (registry.Limits{}) {
@@ -84,9 +83,9 @@ func (e *Etcd) startProgram(ctx context.Context, i int, dir string) (etcdServer,
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &etcdProcess{endpoint: addr, cmd: cmd, stdin: stdin, ended: sync.OnceValue(cmd.Wait)}
+	p := &etcdProcess{endpoint: m.Client, cmd: cmd, stdin: stdin, ended: sync.OnceValue(cmd.Wait)}
 	if err := p.ready(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("etcd at %s: %w: %s", addr, err, printed), p.Close())
+		return nil, errors.Join(fmt.Errorf("etcd at %s: %w: %s", m.Client, err, printed), p.Close())
 	}
 	return p, nil
 }

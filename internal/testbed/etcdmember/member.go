@@ -1,8 +1,9 @@
 // Package etcdmember is one etcd server of a cluster for tests: quick, on the loopback interface, in the process of the
 // test or in one of its own.
 //
-//	server, err := etcdmember.Member{Dir: dir, Name: "m0", Peer: peer, Way: peer, Cluster: "m0=http://" + peer}.Start(ctx)
-//	process, err := etcdmember.Spawn(ctx, program, member)
+//	members := etcdmember.Cluster(dir, peers, peers)
+//	server, err := members[0].Start(ctx, nil)
+//	process, err := etcdmember.Spawn(ctx, program, members[0])
 //
 // A process of its own is for the race detector, under which a server needs several times as much of a processor, and
 // of which the tests of an adapter want nothing. [Main] is the program's, internal/testbed/cmd/etcdmember; it ends when
@@ -21,6 +22,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,9 +34,14 @@ import (
 )
 
 const (
-	electionIn = 10 // ticks
-	startTime  = 20 * time.Second
-	cheapHash  = 4 // as little as there is: the passwords of tests are no secret
+	// One member elects itself; several must not take a busy machine for a dead leader.
+	tickAlone    = 10 * time.Millisecond
+	tickTogether = 50 * time.Millisecond
+	electionIn   = 10 // ticks
+
+	// startTime is for a process of its own; who has started it may give up before.
+	startTime = 90 * time.Second
+	cheapHash = 4 // as little as there is: the passwords of tests are no secret
 )
 
 // A Member is what a server is told.
@@ -42,12 +49,14 @@ type Member struct {
 	Dir string `json:"dir"` // its data, which outlive it
 	// Name of it in the cluster.
 	Name string `json:"name"`
+	// Client is the address at which it listens for clients; empty is a free one.
+	Client string `json:"client"`
 	// Peer is the address at which it listens for the others, Way the one at which they are told to find it.
 	Peer string `json:"peer"`
 	Way  string `json:"way"`
 	// Cluster is all members, as etcd's --initial-cluster has them.
 	Cluster string `json:"cluster"`
-	// Tick is a beat of a leader; after ten without one there is an election.
+	// Tick is a beat of a leader.
 	Tick time.Duration `json:"tick"`
 	// Users: it will ask for logins.
 	Users bool `json:"users"`
@@ -55,9 +64,33 @@ type Member struct {
 	OwnLimits bool `json:"ownLimits"`
 }
 
+// Cluster returns the members of one cluster, with their data in a folder, etcd's own limits and no logins. They listen
+// for each other at peers, and find each other by ways.
+func Cluster(dir string, peers, ways []string) []Member {
+	members, all := make([]Member, len(peers)), make([]string, len(peers))
+	tick := tickAlone
+	if len(peers) > 1 {
+		tick = tickTogether
+	}
+	for i := range members {
+		name := fmt.Sprint("m", i)
+		members[i] = Member{
+			Dir: filepath.Join(dir, fmt.Sprint("member", i)), Name: name, Peer: peers[i], Way: ways[i], Tick: tick, OwnLimits: true,
+		}
+		all[i] = name + "=http://" + ways[i]
+	}
+	for i := range members {
+		members[i].Cluster = strings.Join(all, ",")
+	}
+	return members
+}
+
+// Election is how long a leader is missed before another is elected.
+func (m Member) Election() time.Duration { return electionIn * m.Tick }
+
 // Start starts a member in this process. tune, unless it is nil, may change its configuration last.
 func (m Member) Start(ctx context.Context, tune func(*embed.Config)) (*embedded.Server, error) {
-	return embedded.Start(ctx, embedded.Config{Dir: m.Dir, Tune: func(c *embed.Config) {
+	return embedded.Start(ctx, embedded.Config{Dir: m.Dir, Addr: m.Client, Tune: func(c *embed.Config) {
 		m.configure(c)
 		if tune != nil {
 			tune(c)
@@ -66,7 +99,7 @@ func (m Member) Start(ctx context.Context, tune func(*embed.Config)) (*embedded.
 }
 
 func (m Member) configure(c *embed.Config) {
-	c.TickMs, c.ElectionMs = uint(m.Tick.Milliseconds()), uint((electionIn * m.Tick).Milliseconds()) //nolint:gosec // a test's own
+	c.TickMs, c.ElectionMs = uint(m.Tick.Milliseconds()), uint(m.Election().Milliseconds()) //nolint:gosec // a test's own
 	c.UnsafeNoFsync = true
 	if m.Users {
 		c.BcryptCost = cheapHash
@@ -80,14 +113,19 @@ func (m Member) configure(c *embed.Config) {
 	c.InitialCluster = m.Cluster
 }
 
-// Main is a process that is the member of its one argument. It says on standard output where clients find it, and ends
-// with its standard input.
+// Main is a process that is the member of its one argument.
 func Main() error {
-	var m Member
 	if len(os.Args) != 2 { //nolint:mnd // the program and its argument
 		return errors.New("want one argument, a member as JSON")
 	}
-	if err := json.Unmarshal([]byte(os.Args[1]), &m); err != nil {
+	return Serve(os.Args[1])
+}
+
+// Serve is a process that is a member, which it is told as JSON. It says on standard output where clients find it, and
+// ends with its standard input.
+func Serve(told string) error {
+	var m Member
+	if err := json.Unmarshal([]byte(told), &m); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
@@ -100,7 +138,7 @@ func Main() error {
 		return errors.Join(err, server.Close())
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	return nil // killed processes lose nothing: only the machine could
+	return server.Close()
 }
 
 // A Process is a member in a process of its own.

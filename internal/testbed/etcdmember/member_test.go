@@ -64,10 +64,8 @@ func member(t *testing.T) etcdmember.Member {
 	claim, err := ports.Take(1)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = claim.Close() })
-	peer := claim.Addr(0)
-	return etcdmember.Member{
-		Dir: t.TempDir(), Name: "m0", Peer: peer, Way: peer, Cluster: "m0=http://" + peer, Tick: 10 * time.Millisecond, OwnLimits: true,
-	}
+	peers := []string{claim.Addr(0)}
+	return etcdmember.Cluster(t.TempDir(), peers, peers)[0]
 }
 
 func within(t *testing.T) context.Context {

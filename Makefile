@@ -18,7 +18,7 @@ bin/step bin/racetest: bin/%: go.mod $(wildcard tools/*/*.go)
 	@mkdir -p bin
 	$(GO) build -o $@ ./tools/$*
 
-# An etcd of the tests runs beside them, not in them: under the race detector it takes twice as much of a processor.
+# The etcd of the tests is a process of its own: under their race detector, both take twice as much CPU time.
 # go build does nothing where nothing has changed.
 MEMBER = bin/etcdmember
 .PHONY: $(MEMBER)

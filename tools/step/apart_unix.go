@@ -12,8 +12,8 @@ import (
 // apart gives a command that is to be started a session of its own.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// last makes the session of a command that was started the last one to get a processor, where the system shares it out
-// among sessions: Linux with autogroups.
+// last gives the session of a command that was started the lowest priority of all sessions. Linux with autogroups
+// divides the processors among sessions and containers first, and only then by the priorities of processes.
 func last(cmd *exec.Cmd) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", cmd.Process.Pid), []byte(lowest), 0) // it is not there elsewhere
 }

@@ -17,44 +17,48 @@ import (
 type beside struct {
 	*step
 
-	held  *held
-	cmd   *exec.Cmd
-	began time.Time
-	ended chan struct{} // outcome is set
+	held    *held
+	cmd     *exec.Cmd
+	began   time.Time
+	signals chan os.Signal
+	ended   chan struct{} // outcome is set
 	outcome
 }
 
 // lowest is the priority of who gets only the time that nobody else wants.
 const lowest = "19"
 
-// beside starts a target in a session of its own: stop ends all of it, and where a processor is shared out among
-// sessions first, this one does not get as much as that of the others, or as a container.
+// beside starts a target in a session of its own, so that all that it starts has the lowest priority and ends with
+// stop. From then on a signal is for wait, or for the steps before it.
 func (p program) beside(target string) (*beside, error) {
 	(&step{program: p, name: target}).say("starts at %s, at the lowest priority, beside the others", time.Now().Format(time.TimeOnly))
-	b := &beside{held: &held{to: p.out}, began: time.Now(), ended: make(chan struct{})}
+	b := &beside{held: &held{to: p.out}, began: time.Now(), signals: make(chan os.Signal, 1), ended: make(chan struct{})}
 	p.out = b.held
 	b.step = &step{program: p, name: target}
 	b.cmd = exec.Command("nice", "-n", lowest, p.make, target) //nolint:gosec,noctx // as in run; stop ends it
 	b.cmd.Stdout, b.cmd.Stderr, b.cmd.WaitDelay = b.step, b.step, leftBehind
 	apart(b.cmd)
+	signal.Notify(b.signals, os.Interrupt, syscall.SIGTERM)
 	if err := b.cmd.Start(); err != nil {
+		signal.Stop(b.signals)
 		return nil, fmt.Errorf("%s: %w", target, err)
 	}
 	last(b.cmd)
 	go func() {
 		b.outcome = outcomeOf(b.cmd.Wait())
+		signal.Stop(b.signals)
 		close(b.ended)
 	}()
 	return b, nil
 }
 
-// failed reports whether it has ended, and badly.
-func (b *beside) failed() bool {
+// unwanted reports whether the other targets are not wanted any more: this one has failed, or a signal has come.
+func (b *beside) unwanted() bool {
 	select {
 	case <-b.ended:
 		return b.code != 0
 	default:
-		return false
+		return len(b.signals) > 0
 	}
 }
 
@@ -69,12 +73,9 @@ func (b *beside) wait() (outcome, row) {
 	since := time.Now()
 	b.held.release()
 	o := b.end(b.began, func() outcome {
-		signals := make(chan os.Signal, 1)
-		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-		defer signal.Stop(signals)
 		select {
 		case <-b.ended:
-		case <-signals:
+		case <-b.signals:
 			b.stop()
 		}
 		return b.outcome

@@ -76,14 +76,14 @@ func (p program) run(args []string) int {
 // all makes targets, and one beside them.
 func (p program) all(targets []string, beside string) (code int) {
 	if beside == "" {
-		return p.steps(targets, func() bool { return true })
+		return p.steps(targets, func() bool { return false })
 	}
 	b, err := p.beside(beside)
 	if err != nil {
 		fmt.Fprintf(p.out, "step: %v\n", err)
 		return failed
 	}
-	code = p.steps(targets, func() bool { return !b.failed() })
+	code = p.steps(targets, b.unwanted)
 	if code != 0 {
 		b.stop()
 		return code
@@ -91,10 +91,10 @@ func (p program) all(targets []string, beside string) (code int) {
 	return p.recorded(b.wait())
 }
 
-// steps makes targets until one fails, or goOn says that they are not wanted any more.
-func (p program) steps(targets []string, goOn func() bool) int {
+// steps makes targets until one fails or they are unwanted.
+func (p program) steps(targets []string, unwanted func() bool) int {
 	for _, target := range targets {
-		if !goOn() {
+		if unwanted() {
 			break
 		}
 		if code := p.recorded((&step{program: p, name: target}).run()); code != 0 {

@@ -28,7 +28,8 @@ func (s *step) run() (outcome, row) {
 	s.say("starts at %s", began.Format(time.TimeOnly))
 	cmd := exec.Command(s.make, s.name) //nolint:gosec,noctx // this program's purpose; signals end it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, s, s
-	return s.end(began, func() outcome { return execute(cmd) }), row{Step: s.name, Took: time.Since(began)}
+	o := s.end(began, func() outcome { return execute(cmd) })
+	return o, row{Step: s.name, Took: time.Since(began)}
 }
 
 // end waits for a command that began some time ago, and says meanwhile how far it is.

@@ -3,8 +3,10 @@ package main
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -160,4 +162,23 @@ esac`)
 	require.Equal(t, 7, p.run(append([]string{"-beside", "bad"}, targets...)))
 	require.Less(t, tries, len(targets), "the others go on")
 	require.Regexp(t, `(?s)\nFAIL	x\n== bad: FAILED: exit status 7 after .*\nbad +\S+ s +FAILED: exit status 7, .*\n`, printed.String())
+}
+
+// The signal comes when no command runs that it could be handed on to.
+func TestASignalBetweenTargetsEndsWhatIsBeside(t *testing.T) {
+	p, printed := fake(t, `case $1 in
+slow) sleep 1000 & echo $! >"$0.pid"; wait ;;
+first) while [ ! -s "$0.pid" ]; do sleep 0.01; done ;;
+esac`)
+	p.out = &watched{Builder: printed, sign: "== first: ok", f: func() {
+		self, err := os.FindProcess(os.Getpid())
+		require.NoError(t, err)
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGTERM)
+		defer signal.Stop(signals)
+		require.NoError(t, self.Signal(syscall.SIGTERM))
+		<-signals
+	}}
+	require.Equal(t, signalled+15, p.run([]string{"-beside", "slow", "first"}))
+	require.Contains(t, printed.String(), "== slow: FAILED: signal: terminated")
 }

@@ -5,9 +5,9 @@
 //	server, err := members[0].Start(ctx, nil)
 //	process, err := etcdmember.Spawn(ctx, program, members[0])
 //
-// A process of its own is for the race detector, under which a server needs several times as much of a processor, and
-// of which the tests of an adapter want nothing. [Main] is the program's, internal/testbed/cmd/etcdmember; it ends when
-// the process that has started it ends, in whatever way.
+// In a process of its own the server runs without the race detector of the test, which would double the CPU time of
+// both. The program is internal/testbed/cmd/etcdmember, which calls [Main]; it ends when the process that has started it
+// ends, in whatever way.
 //
 // Servers and processes belong to who starts them. Closing is idempotent and may come from any goroutine.
 package etcdmember

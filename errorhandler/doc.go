@@ -19,6 +19,13 @@
 // Packages beside this one add more when they are imported: chat adds SLACK, DINGTALK, WECHAT
 // (WECOM) and FEISHU (LARK), mail adds EMAIL. An instance's own are added with Register.
 //
+// # What is no failure
+//
+// A run whose context has ended since the scheduler stops (core.ErrStopped), its session was lost
+// (core.ErrSessionLost) or somebody killed it (*request.KilledError) has not failed by itself, whatever
+// its function returns: no handler hears of it, so that a shutdown during a deploy neither disables a job nor
+// wakes anybody. What has run longer than its timeout has failed.
+//
 // # What is sent
 //
 // A text that names the job, the item, the fire, the instance and the error. Sending is part of

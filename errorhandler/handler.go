@@ -2,6 +2,7 @@ package errorhandler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/elasticron/elasticron/core"
+	"github.com/elasticron/elasticron/core/request"
 	"github.com/elasticron/elasticron/job/link"
 )
 
@@ -50,17 +52,28 @@ func (f Failure) Text() string {
 		s.Job, s.Item, s.Total, s.Due.Format(time.RFC3339), s.Instance, string(problem))
 }
 
-// Link has a handler decide about the failures of a job.
+// Link has a handler decide about the failures of a job. A run that the scheduler, the end of its
+// session or a person has ended is none: its error stays what it is, and no handler is called.
 func Link(h Handler) link.Link {
 	return func(next core.Job) core.Job {
 		return core.JobFunc(func(ctx context.Context, s core.Shard) error {
 			err := link.Call(ctx, next, s)
-			if err == nil {
-				return nil
+			if err == nil || ended(ctx) {
+				return err
 			}
 			return h.Handle(ctx, Failure{Shard: s, Err: err, At: time.Now()})
 		})
 	}
+}
+
+// ended reports whether the run was ended from outside, before the job has failed by itself.
+func ended(ctx context.Context) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	why := context.Cause(ctx)
+	var killed *request.KilledError
+	return errors.Is(why, core.ErrStopped) || errors.Is(why, core.ErrSessionLost) || errors.As(why, &killed)
 }
 
 // A Maker makes a handler of settings.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +23,9 @@ import (
 
 	"github.com/elasticron/elasticron/core"
 	"github.com/elasticron/elasticron/core/event"
+	"github.com/elasticron/elasticron/core/request"
 	"github.com/elasticron/elasticron/errorhandler"
+	"github.com/elasticron/elasticron/job/link"
 	"github.com/elasticron/elasticron/registry/memory"
 )
 
@@ -79,6 +82,62 @@ func TestStop(t *testing.T) {
 			require.Contains(t, s.State().Jobs[0].Disabled, ": no such table")
 			require.NoError(t, s.Stop(t.Context()))
 		}
+	})
+}
+
+// What the scheduler, a lost session or a person has ended has not failed by itself.
+func TestAnEndedRunIsNoFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		cause   error
+		failure bool
+	}{
+		"stopped":          {core.ErrStopped, false},
+		"session lost":     {fmt.Errorf("the connection broke: %w", core.ErrSessionLost), false},
+		"killed":           {&request.KilledError{By: "somebody"}, false},
+		"its timeout":      {link.ErrTimeout, true},
+		"the caller's own": {errors.New("enough"), true},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		called := false
+		h := errorhandler.Func(func(context.Context, errorhandler.Failure) error { called = true; return nil })
+		err := errorhandler.Link(h)(core.JobFunc(func(ctx context.Context, _ core.Shard) error {
+			cancel(c.cause)
+			return ctx.Err()
+		})).Run(ctx, shard)
+		require.Equal(t, c.failure, called, name)
+		if !c.failure {
+			require.ErrorIs(t, err, context.Canceled, name)
+		}
+	}
+}
+
+// A deploy that ends a long run does not disable the job for everybody.
+func TestStopIsNotCalledByAShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := memory.NewServer(memory.Config{})
+		begun := make(chan struct{}, 8)
+		long := core.JobFunc(func(ctx context.Context, _ core.Shard) error {
+			begun <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		start := func(name string, work core.Job) *core.Scheduler {
+			reg := srv.Registry("shop")
+			t.Cleanup(func() { _ = reg.Close() })
+			s := core.New(reg, core.WithLogger(nil), core.WithInstanceName(name), core.WithIP("127.0.0.1"))
+			require.NoError(t, s.Add(errorhandler.Link(open(t, "STOP", nil))(work), core.JobConfig{Name: "orders", Cron: "0 * * * * ?", Shards: 1}))
+			require.NoError(t, s.Start(t.Context()))
+			return s
+		}
+		old := start("old", long)
+		<-begun
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.NoError(t, old.Stop(ctx))
+		next := start("next", core.JobFunc(func(context.Context, core.Shard) error { begun <- struct{}{}; return nil }))
+		<-begun
+		require.Empty(t, next.State().Jobs[0].Disabled)
+		require.NoError(t, next.Stop(t.Context()))
 	})
 }
 

@@ -44,3 +44,6 @@ func apart(cmd *exec.Cmd) {
 }
 
 const supported = true
+
+// A process that is sent pausing stands still until it is sent resuming.
+const pausing, resuming = syscall.SIGSTOP, syscall.SIGCONT

@@ -111,9 +111,9 @@ func (e *etcdCluster) RestartAll(ctx context.Context) error {
 	return nil
 }
 
-func (e *etcdCluster) Pause(i int) error { return e.signal(i, syscall.SIGSTOP) }
+func (e *etcdCluster) Pause(i int) error { return e.signal(i, pausing) }
 
-func (e *etcdCluster) Resume(i int) error { return e.signal(i, syscall.SIGCONT) }
+func (e *etcdCluster) Resume(i int) error { return e.signal(i, resuming) }
 
 func (e *etcdCluster) signal(i int, s syscall.Signal) error {
 	if c := e.member(i); c == nil || !c.signal(s) {

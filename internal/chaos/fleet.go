@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/elasticron/elasticron/internal/failpoint"
@@ -183,13 +182,13 @@ func (f *fleet) trouble(format string, args ...any) {
 func (s *slot) pause() bool {
 	c, who := s.now()
 	s.fleet.out.Write(history.Record{Kind: history.Paused, Of: who})
-	return c.signal(syscall.SIGSTOP)
+	return c.signal(pausing)
 }
 
 func (s *slot) resume() {
 	c, who := s.now()
 	s.fleet.out.Write(history.Record{Kind: history.Resumed, Of: who})
-	_ = c.signal(syscall.SIGCONT)
+	_ = c.signal(resuming)
 }
 
 func (s *slot) now() (*child, string) {

@@ -75,7 +75,7 @@ func (a *Admin) setConfig(ctx context.Context, c Config, opts []core.Option) err
 	if err := a.replace(ctx, c.read, text); err != nil || c.Disabled || !before.Disabled {
 		return err
 	}
-	return a.enableNew(ctx, j)
+	return a.enableNew(ctx, c.Name)
 }
 
 // replace sets a node at the version that was read. When the answer is lost it is

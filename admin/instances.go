@@ -69,7 +69,7 @@ func (v *view) instance(id string, shards []Item) Instance {
 	case in.ShutDown:
 		in.Blocked = "it was shut down, and leaves when what it runs has ended"
 	case v.stored.Disabled:
-		in.Blocked = "the job is disabled in its configuration"
+		in.Blocked = v.stored.DisabledReason()
 	case v.paused[in.Name]:
 		in.Blocked = "the instance is paused"
 	case !v.enabled(in.Server):

@@ -273,7 +273,7 @@ func (v *view) blocked(n int, h holding) string {
 	case v.has(v.job.Disabled(n)):
 		return fmt.Sprintf("the item is disabled (%s)", v.job.Disabled(n))
 	case v.stored.Disabled:
-		return "the job is disabled in its configuration"
+		return v.stored.DisabledReason()
 	case h.owner == "" && len(v.instances) == 0:
 		return "no instance is registered"
 	case h.owner == "":

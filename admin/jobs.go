@@ -186,10 +186,9 @@ func (v *view) state() (JobState, string) {
 
 // jobDisabled says why nothing of the job may begin anywhere, "" when something may.
 func (v *view) jobDisabled() string {
-	if v.stored.Disabled {
-		return "the job is disabled in its configuration"
-	}
 	switch {
+	case v.stored.Disabled:
+		return v.stored.DisabledReason()
 	case len(v.servers) == 0:
 		return "no server is known"
 	case !slices.ContainsFunc(v.servers, v.enabled):

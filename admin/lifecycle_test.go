@@ -256,8 +256,8 @@ func TestJobStates(t *testing.T) {
 			b.remove("/shop/a/servers/10.0.0.1")
 			b.remove("/shop/a/servers/10.0.0.2")
 		}, admin.JobDisabled, "no server is known"},
-		"disabled in its configuration": {func(b *bed) { require.NoError(b, b.DisableJob(b.Context(), "a")) },
-			admin.JobDisabled, "the job is disabled in its configuration"},
+		"disabled in its configuration": {func(b *bed) { require.NoError(b, b.DisableJob(b.Context(), "a", "alice:", "the disk is full")) },
+			admin.JobDisabled, "the job is disabled in its configuration: alice: the disk is full"},
 		"one server disabled": {func(b *bed) { require.NoError(b, b.Disable(b.Context(), admin.Target{IP: "10.0.0.1"})) }, admin.JobOK, ""},
 		"an owner gone":       {func(b *bed) { b.remove("/shop/a/instances/" + java1) }, admin.JobSharding, "the owner of item 0, " + java1 + ", is gone"},
 		"nothing assigned": {func(b *bed) {

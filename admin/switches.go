@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/internal/layout"
@@ -124,23 +125,44 @@ func unknown(t Target, known bool) error {
 }
 
 // DisableJob says disabled in the job's configuration: every member pauses, and members
-// that join later do.
-func (a *Admin) DisableJob(ctx context.Context, job string) error {
-	return failed("disable", job, a.setJob(ctx, job, true))
+// that join later do, also those whose configuration replaces it (core.JobConfig.Overwrite). why, who has done it and
+// for what, is shown wherever it is said that the job is disabled; without it the time is. A job that is
+// disabled already keeps the reason that it has.
+func (a *Admin) DisableJob(ctx context.Context, job string, why ...string) error {
+	said := strings.Join(why, " ")
+	if strings.TrimSpace(said) == "" {
+		said = "an operator disabled it at " + time.Now().UTC().Format(time.RFC3339)
+	}
+	return failed("disable", job, a.setJob(ctx, job, func(c *layout.Config) bool {
+		if c.SwitchedOff() != "" {
+			return false
+		}
+		c.Disable(said)
+		return true
+	}))
 }
 
 // EnableJob takes DisableJob back, also for servers that are new since: they were registered
 // as disabled, as ElasticJob does it. A server that an operator has disabled stays so.
 func (a *Admin) EnableJob(ctx context.Context, job string) error {
-	return failed("enable", job, a.setJob(ctx, job, false))
+	err := a.setJob(ctx, job, func(c *layout.Config) bool {
+		was := c.Disabled || c.Props[layout.PropDisabledReason] != ""
+		c.Enable()
+		return was
+	})
+	if err == nil {
+		err = a.enableNew(ctx, job)
+	}
+	return failed("enable", job, err)
 }
 
-func (a *Admin) setJob(ctx context.Context, name string, disabled bool) error {
+// setJob writes what change does to the job's configuration; it reports whether there is anything to write.
+func (a *Admin) setJob(ctx context.Context, name string, change func(*layout.Config) bool) error {
 	j, err := a.job(ctx, name)
 	if err != nil {
 		return err
 	}
-	err = a.edit(ctx, func(ctx context.Context) ([]registry.Op, error) {
+	return a.edit(ctx, func(ctx context.Context) ([]registry.Op, error) {
 		nodes, err := a.store.Get(ctx, j.Config())
 		if err != nil {
 			return nil, err
@@ -150,25 +172,24 @@ func (a *Admin) setJob(ctx context.Context, name string, disabled bool) error {
 			return nil, ErrNoJob
 		}
 		c, err := j.UnmarshalConfig(n.Value)
-		if err != nil || c.Disabled == disabled {
+		if err != nil || !change(&c) {
 			return nil, err
 		}
-		c.Disabled = disabled
 		text, err := layout.MarshalConfig(c)
 		if err != nil {
 			return nil, err
 		}
 		return []registry.Op{registry.Set(n.Path, text, n.Version)}, nil
 	})
-	if err != nil || disabled {
-		return err
-	}
-	return a.enableNew(ctx, j)
 }
 
 // enableNew enables the servers that were registered while the job was disabled. It is called once the job is enabled:
 // from then on none is registered as disabled.
-func (a *Admin) enableNew(ctx context.Context, j layout.Job) error {
+func (a *Admin) enableNew(ctx context.Context, job string) error {
+	j, err := a.job(ctx, job)
+	if err != nil {
+		return err
+	}
 	return a.edit(ctx, func(ctx context.Context) (ops []registry.Op, err error) {
 		nodes, err := a.servers(ctx, j, "")
 		for _, n := range nodes {

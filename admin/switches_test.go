@@ -47,6 +47,40 @@ func TestAJobIsEnabledWithItsNewServers(t *testing.T) {
 }
 
 // Everything that an operator does to a job that others run, one after the other.
+// Who has disabled a job, and why, is said until somebody enables it, by whichever way.
+func TestWhyAJobIsDisabled(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		ctx := b.Context()
+		a := b.start("a", "127.0.0.1", everySecond)
+		why := func() string {
+			j, err := b.Job(ctx, "hello")
+			require.NoError(b, err)
+			return j.Why
+		}
+		require.NoError(b, b.DisableJob(ctx, "hello"))
+		require.Contains(b, why(), "the job is disabled in its configuration: an operator disabled it at 20")
+		require.NoError(b, b.DisableJob(ctx, "hello", "another reason"))
+		require.Contains(b, why(), "an operator disabled it at 20", "the first one counts")
+		require.NoError(b, b.EnableJob(ctx, "hello"))
+		require.NoError(b, b.DisableJob(ctx, "hello", "alice:", "the disk is full"))
+		require.Equal(b, "the job is disabled in its configuration: alice: the disk is full", why())
+		b.until("its instances say so", func() bool {
+			return a.State().Jobs[0].Disabled == "the job is disabled in its configuration: alice: the disk is full"
+		})
+		// One that enables it leaves no reason for whoever disables it next.
+		c, err := b.Config(ctx, "hello")
+		require.NoError(b, err)
+		c.Disabled = false
+		require.NoError(b, b.SetConfig(ctx, c))
+		require.Empty(b, why())
+		c, err = b.Config(ctx, "hello")
+		require.NoError(b, err)
+		c.Disabled = true
+		require.NoError(b, b.SetConfig(ctx, c))
+		require.Equal(b, "the job is disabled in its configuration", why())
+	})
+}
+
 func TestADayOfAnOperator(t *testing.T) {
 	onEach(t, func(b *bed) {
 		ctx := b.Context()

@@ -104,7 +104,9 @@ type JobConfig struct {
 	// Disabled makes a new job that begins nothing anywhere until somebody enables it. The
 	// default is false.
 	Disabled bool
-	// Overwrite replaces the configuration in the registry at start. The default is false.
+	// Overwrite replaces the configuration in the registry, once in the life of the process: when
+	// the job registers for the first time. A job that admin.DisableJob or the error handler STOP
+	// has disabled stays disabled. The default is false.
 	Overwrite bool
 	// StaticSharding binds each item to the instance that has it, by its stable name
 	// (WithInstanceName): it moves only when Shards changes. While that instance is away no

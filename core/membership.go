@@ -70,7 +70,7 @@ func (j *job) join(ses *session.Session) {
 	j.memory.Anew()
 	j.member = membership.New(membership.Config{
 		Process: s.process, Host: j, Session: ses.Part(), Job: j.path,
-		Local: &j.stored, Overwrite: j.overwrite, Class: j.class, Beside: s.opts.beside || j.id != "", Places: j.places, Memory: &j.memory,
+		Local: &j.stored, Overwrite: j.overwrite && j.id == "", Class: j.class, Beside: s.opts.beside || j.id != "", Places: j.places, Memory: &j.memory,
 		Listens: s.opts.rounds[j.name()].listens(),
 	})
 	j.member.Join()

@@ -134,6 +134,9 @@ func (c JobConfig) Rewrite(text []byte) ([]byte, error) {
 		}
 		stored.Props[key] = cmp.Or(stored.Props[key], value)
 	}
+	if !stored.Disabled {
+		stored.Enable() // why it was disabled goes too
+	}
 	out, err := layout.MarshalConfig(stored)
 	return out, settings.Named(c.Name, err)
 }

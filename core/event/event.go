@@ -425,6 +425,9 @@ type ConfigChanged struct {
 	Changes []Change
 	// Adopted is set at start, when the registry's configuration won over the local one.
 	Adopted bool
+	// Overwrote is set at start, when the local configuration has replaced the registry's
+	// (JobConfig.Overwrite).
+	Overwrote bool
 }
 
 // A Change is one field of a configuration. Values of Props are not shown.

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/elasticron/elasticron/core/event"
 )
 
 const (
@@ -14,24 +12,21 @@ const (
 	crowdShown = 10 // in that time, of one problem
 )
 
-// A crowd keeps a log readable while one problem troubles many jobs, as an outage does each second: it lets some of
-// their warnings through and counts the others. The zero value is ready.
+// A crowd keeps a log readable while one problem troubles many jobs, as an outage does each second, or one job all the
+// time: it lets some of their warnings through and counts the others. The zero value is ready.
 type crowd struct {
 	since    time.Time
 	over     <-chan time.Time // says when the time is over
 	problems map[string]int   // how often each came
 }
 
-// admits reports whether a warning is to be written.
-func (c *crowd) admits(now time.Time, w event.Warning) bool {
-	if w.Job == "" {
-		return true
-	}
+// admits reports whether a warning of a problem is to be written.
+func (c *crowd) admits(now time.Time, problem string) bool {
 	if c.problems == nil {
 		c.since, c.over, c.problems = now, time.After(crowdTime), map[string]int{}
 	}
-	c.problems[w.Problem]++
-	return c.problems[w.Problem] <= crowdShown
+	c.problems[problem]++
+	return c.problems[problem] <= crowdShown
 }
 
 // rest gives the number of warnings that were not written, by their problem, once the time is over, and begins anew.

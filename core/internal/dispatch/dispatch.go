@@ -62,9 +62,17 @@ func (d *Dispatcher) put(e event.Event) {
 	if !d.closed {
 		d.queue = append(d.queue, e)
 	}
+	waiting := len(d.queue)
 	d.mu.Unlock()
 	d.nudge()
+	if waiting >= slow && waiting&(waiting-1) == 0 && d.logs(slog.LevelWarn) {
+		d.log().LogAttrs(context.Background(), slog.LevelWarn, "a listener is slower than what it is told of, which waits in memory", slog.Int("events", waiting))
+	}
 }
+
+// slow is how many events wait when it is said that they do, and again whenever they are twice as many: ten
+// thousand jobs that fire at once give fewer.
+const slow = 1 << 17
 
 // Wants reports whether events of a level are told to anybody. The zero value of an
 // event will do; of types whose level depends on the value, it is the lowest.
@@ -173,11 +181,27 @@ func (d *Dispatcher) write(e event.Event) {
 		return
 	}
 	d.writeRest(false)
-	if w, is := e.(event.Warning); is && !d.crowd.admits(time.Now(), w) {
+	if problem := d.crowded(e); problem != "" && !d.crowd.admits(time.Now(), problem) {
 		return
 	}
 	text, attrs := d.record(e)
 	d.log().LogAttrs(context.Background(), level, text, attrs...)
+}
+
+// crowded is the problem of an event that may come in crowds, and of which some are enough; "" for any other. Who gave
+// a logger gets every outcome of a fire.
+func (d *Dispatcher) crowded(e event.Event) string {
+	switch e := e.(type) {
+	case event.Warning:
+		if e.Job != "" {
+			return e.Problem
+		}
+	case event.ItemsFolded:
+		if d.cfg.Log == nil {
+			return folded
+		}
+	}
+	return ""
 }
 
 // writeRest logs how many warnings were left out.

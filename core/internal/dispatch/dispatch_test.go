@@ -163,11 +163,11 @@ var records = []struct {
 	{event.ItemCalled{Run: event.Run{Job: "j", Item: 1, Due: at, TaskID: "t"}}, `level=DEBUG msg="item called" job=j item=1 due=2026-03-01T02:00:00.000Z task=t`},
 	{event.ItemReturned{Run: event.Run{Job: "j", Item: 1, Due: at, TaskID: "t", Began: at, Ended: at.Add(time.Second)}}, `level=DEBUG msg="item returned" job=j item=1 due=2026-03-01T02:00:00.000Z task=t took=1s`},
 	{event.ItemsSkipped{Job: "j", Items: []int{1}, Due: at, Count: 2, Reason: event.SkipMissed, Detail: "d"}, `level=WARN msg="items skipped" job=j items=[1] due=2026-03-01T02:00:00.000Z count=2 reason=missed detail=d`},
-	{event.ItemsFolded{Job: "j", Items: []int{1}, First: at, Last: at.Add(time.Minute), Count: 2, Into: at.Add(2 * time.Minute)}, `level=INFO msg="missed fires folded into one" job=j items=[1] first=2026-03-01T02:00:00.000Z last=2026-03-01T02:01:00.000Z count=2 into=2026-03-01T02:02:00.000Z`},
+	{event.ItemsFolded{Job: "j", Items: []int{1}, First: at, Last: at.Add(time.Minute), Count: 2, Into: at.Add(2 * time.Minute)}, `level=WARN msg="missed fires folded into one" job=j items=[1] first=2026-03-01T02:00:00.000Z last=2026-03-01T02:01:00.000Z count=2 into=2026-03-01T02:02:00.000Z`},
 	{event.ItemsSkipped{Job: "j", Items: []int{1}, Due: at, Count: 1, Reason: event.SkipDisabled}, `level=INFO msg="items skipped" job=j items=[1] due=2026-03-01T02:00:00.000Z count=1 reason=disabled`},
 	{event.ItemCut{Job: "j", Item: 1, Due: at, Instance: "i"}, `level=WARN msg="item cut: its instance's life ended while it ran" job=j item=1 due=2026-03-01T02:00:00.000Z instance=i`},
 	{event.SessionLost{Err: errors.New("no")}, `level=WARN msg="session lost" error=no`},
-	{event.SessionRegained{Session: "s", Outage: time.Second}, `level=INFO msg="session regained" session=s outage=1s`},
+	{event.SessionRegained{Session: "s", Outage: time.Second}, `level=WARN msg="session regained" session=s outage=1s`},
 	{event.Waiting{Job: "j", For: "x"}, `level=INFO msg=waits job=j for=x`},
 	{event.Waiting{}, `level=INFO msg="waits no more"`},
 	// Finding C 1.

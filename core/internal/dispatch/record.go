@@ -32,14 +32,15 @@ func levelOf[E event.Event](e E) slog.Level {
 	case event.Stopped:
 		return stoppedLevel(e.Reason, e.Err)
 	case event.ConfigChanged:
-		if e.Adopted {
+		if e.Adopted || e.Overwrote {
 			return slog.LevelWarn
 		}
 	case event.FireHeard:
 		return heardLevel(e.Err)
 	case event.RoundHeard:
 		return heardLevel(e.Err)
-	case event.RoundLost, event.RoundLate, event.ItemCut, event.ItemStuck, event.SessionLost, event.Warning:
+	case event.RoundLost, event.RoundLate, event.ItemCut, event.ItemStuck, event.ItemsFolded, event.SessionLost,
+		event.SessionRegained, event.Warning: // who has read that it was lost wants to know
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -98,6 +99,8 @@ func (d *Dispatcher) record(e event.Event) (string, []slog.Attr) {
 	return d.fireRecord(e)
 }
 
+const folded = "missed fires folded into one"
+
 // fireRecord is record of what happens to fires and items.
 func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 	switch e := e.(type) {
@@ -127,7 +130,7 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 		attrs := []slog.Attr{job(e.Job), slog.Any("items", e.Items), due(e.Due), slog.Int("count", e.Count), slog.String("reason", string(e.Reason))}
 		return "items skipped", text(attrs, "detail", e.Detail)
 	case event.ItemsFolded:
-		return "missed fires folded into one", []slog.Attr{
+		return folded, []slog.Attr{
 			job(e.Job), slog.Any("items", e.Items), slog.Time("first", e.First), slog.Time("last", e.Last), slog.Int("count", e.Count), slog.Time("into", e.Into),
 		}
 	case event.ItemCut:
@@ -183,6 +186,9 @@ func configText(e event.ConfigChanged) string {
 	if e.Adopted {
 		return "the registry's configuration differs from the one given to Add, and wins: " + changes +
 			"; set Overwrite to write yours, or change the registry's"
+	}
+	if e.Overwrote {
+		return "the configuration given to Add has replaced the registry's, since Overwrite is set: " + changes
 	}
 	return "configuration changed: " + changes
 }

@@ -57,6 +57,8 @@ type Process struct {
 	Strategies map[string]strategy.Strategy
 	// IP and Name are the stable part of the instance's id.
 	IP, Name string
+	// Named: the program gave Name, which is the host's otherwise.
+	Named bool
 	// HostName is for people.
 	HostName string
 }
@@ -69,7 +71,7 @@ type Config struct {
 	Job     layout.Job
 	// Local is the configuration that the program gave, as it is stored. It never changes.
 	Local *layout.Config
-	// Overwrite: Local replaces the one in the registry.
+	// Overwrite: Local replaces the one in the registry, as it is when the member joins.
 	Overwrite bool
 	// Class is the Java class of the job, "" for none.
 	Class string
@@ -383,7 +385,7 @@ func (m *Member) State() State {
 	switch {
 	case m.stage < stageRegistered:
 	case m.set.Stored.Disabled:
-		s.Disabled = settings.DisabledReason(m.set.Stored)
+		s.Disabled = m.set.Stored.DisabledReason()
 	case !m.enabled(m.cfg.IP):
 		s.Disabled = "the server " + m.cfg.IP + " is disabled"
 	case m.halted[m.cfg.Name]:

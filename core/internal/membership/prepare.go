@@ -19,9 +19,9 @@ import (
 
 // prepare makes the job's nodes, and writes or adopts its configuration.
 func (m *Member) prepare(ctx context.Context) error {
-	made := false
+	var so preparation
 	for {
-		done, err := m.scaffold(ctx, &made)
+		done, err := m.scaffold(ctx, &so)
 		if done {
 			m.partly = false
 		}
@@ -31,16 +31,22 @@ func (m *Member) prepare(ctx context.Context) error {
 	}
 }
 
+// A preparation is what has been done so far.
+type preparation struct {
+	made     bool           // this member has made the job
+	replaces []event.Change // what its own configuration changes in the registry's, where it was told to
+}
+
 // scaffold reports true when everything stands. It is repeated when others make the same
-// nodes at the same time. made is set once this member has made the job.
-func (m *Member) scaffold(ctx context.Context, made *bool) (bool, error) {
+// nodes at the same time.
+func (m *Member) scaffold(ctx context.Context, so *preparation) (bool, error) {
 	job := m.cfg.Job
 	nodes, err := m.cfg.Session.Get(ctx, job.Root(), job.OwnRoot(), job.Config(), job.Leader())
 	if err != nil {
 		return false, fmt.Errorf("core: prepare: %w", err)
 	}
 	root, own, config, leader := nodes[0], nodes[1], nodes[2], nodes[3]
-	others := config.Exists() && !*made // not ours alone
+	others := config.Exists() && !so.made // not ours alone
 	if others {
 		if err := m.checkJavaLeads(leader); err != nil {
 			return false, err
@@ -50,7 +56,7 @@ func (m *Member) scaffold(ctx context.Context, made *bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	write, err := m.configure(config)
+	write, err := m.configure(config, so)
 	if err != nil {
 		return false, err
 	}
@@ -70,7 +76,7 @@ func (m *Member) scaffold(ctx context.Context, made *bool) (bool, error) {
 	}
 	fits := m.cfg.Session.Limits().MaxOps
 	_, err = m.cfg.Session.Commit(ctx, ops[:min(len(ops), fits)]...)
-	*made = *made || (err == nil && !config.Exists())
+	so.made = so.made || (err == nil && !config.Exists())
 	m.partly = m.partly || err != nil || len(ops) > fits
 	if errors.Is(err, registry.ErrExists) || errors.Is(err, registry.ErrNoParent) || errors.Is(err, registry.ErrVersion) || errors.Is(err, registry.ErrNotFound) {
 		err = nil
@@ -141,19 +147,16 @@ func (m *Member) checkClass(root registry.Node) error {
 }
 
 // configure decides whose configuration counts, and returns what writes it, if anything.
-func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
+func (m *Member) configure(node registry.Node, so *preparation) ([]registry.Op, error) {
 	if !node.Exists() {
 		text, err := m.marshal(settings.ToWrite(*m.cfg.Local, nil))
 		return []registry.Op{registry.Create(m.cfg.Job.Config(), text)}, err
 	}
 	stored, err := m.read(node.Value)
-	if m.cfg.Overwrite && (err != nil || len(settings.Adopted(*m.cfg.Local, stored)) > 0) {
-		before := &stored
-		if err != nil {
-			before = nil
+	if m.cfg.Overwrite {
+		if ops, err := m.overwrite(node, stored, err, so); err != nil || len(ops) > 0 {
+			return ops, err
 		}
-		text, err := m.marshal(settings.ToWrite(*m.cfg.Local, before))
-		return []registry.Op{registry.Set(m.cfg.Job.Config(), text, node.Version)}, err
 	}
 	var set settings.Settings
 	if err == nil {
@@ -170,9 +173,28 @@ func (m *Member) configure(node registry.Node) ([]registry.Op, error) {
 	m.set, m.stored = &set, stampOf(node)
 	m.mu.Unlock()
 	if first {
+		if len(so.replaces) > 0 {
+			dispatch.Emit(m.cfg.Events, event.ConfigChanged{Job: m.name(), Changes: so.replaces, Overwrote: true})
+		}
 		m.tellConfig(set, stored)
 	}
 	return nil, nil
+}
+
+// overwrite returns what puts this program's configuration in the place of the one that stands, unless it does so
+// already. unread is why that one cannot be read.
+func (m *Member) overwrite(node registry.Node, stored layout.Config, unread error, so *preparation) ([]registry.Op, error) {
+	before := &stored
+	if unread != nil {
+		before = nil
+		m.warn("the configuration in the registry cannot be read, and this program's replaces it, since Overwrite is set", unread)
+	} else if changes := settings.Replaced(stored, *m.cfg.Local); len(changes) == 0 {
+		return nil, nil
+	} else {
+		so.replaces = changes
+	}
+	text, err := m.marshal(settings.Overwritten(*m.cfg.Local, before))
+	return []registry.Op{registry.Set(m.cfg.Job.Config(), text, node.Version)}, err
 }
 
 // read is UnmarshalConfig, which costs more than to see that this program's own stands as it would write it.
@@ -194,7 +216,8 @@ func (m *Member) marshal(c layout.Config) ([]byte, error) {
 
 // tellConfig tells what a user should know of the configuration that counts.
 func (m *Member) tellConfig(set settings.Settings, stored layout.Config) {
-	if changes := settings.Adopted(*m.cfg.Local, stored); len(changes) > 0 {
+	// Where Overwrite is set what differs was switched or changed after that, and told then.
+	if changes := settings.Adopted(*m.cfg.Local, stored); len(changes) > 0 && !m.cfg.Local.Overwrite {
 		dispatch.Emit(m.cfg.Events, event.ConfigChanged{Job: m.name(), Changes: changes, Adopted: true})
 	}
 	m.tellSettings(set)
@@ -211,7 +234,11 @@ func (m *Member) tellSettings(set settings.Settings) {
 	if _, delayed := set.Schedule.Delay(); m.cfg.Listens != (layout.Listens{}) && (delayed || !set.Monitor) {
 		m.warn("there are no rounds to listen to: the configuration in the registry has a fixed delay, or no monitoring", nil)
 	}
+	if set.Stored.StaticSharding && !m.cfg.Named {
+		m.warn("static sharding binds items to this instance's name, and that is the host's; where a restart changes it, as in a "+
+			"Deployment of Kubernetes, nobody runs them any more: give it a name that stays (core.WithInstanceName)", nil)
+	}
 	if set.Stored.Disabled {
-		m.warn(settings.DisabledReason(set.Stored)+"; nothing begins until it says disabled: false", nil)
+		m.warn(set.Stored.DisabledReason()+"; nothing begins until it says disabled: false", nil)
 	}
 }

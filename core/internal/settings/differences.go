@@ -56,6 +56,18 @@ func Adopted(local, registry layout.Config) []event.Change {
 	return Differences(local, registry)
 }
 
+// Replaced are the differences that the configuration in the registry will have when the one that was given
+// to Add has taken its place.
+func Replaced(registry, local layout.Config) []event.Change {
+	written := Overwritten(local, &registry)
+	if registry.TimeZone == "" && written.TimeZone == "" { // where no zone was written down, that one will be is no difference
+		registry.Props, written.Props = maps.Clone(registry.Props), maps.Clone(written.Props)
+		delete(registry.Props, PropZone)
+		delete(written.Props, PropZone)
+	}
+	return Differences(registry, written)
+}
+
 // Differences are the fields in which two configurations of the registry differ in a way
 // that means something here. Of props only names are shown.
 func Differences(before, after layout.Config) []event.Change {

@@ -31,8 +31,6 @@ const (
 	PropShowRunning = OwnProps + "showRunningAfter"
 	// PropBeginAhead holds JobConfig.BeginAhead.
 	PropBeginAhead = OwnProps + "beginAhead"
-	// PropDisabledReason says why a job is disabled, where a program disabled it.
-	PropDisabledReason = OwnProps + "disabledReason"
 	// PropMisfirePolicy is "all" for core.MisfireAll. It counts where ElasticJob's misfire
 	// is true: switched off there, nothing is made up.
 	PropMisfirePolicy = OwnProps + "misfire.policy"
@@ -117,19 +115,6 @@ func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Setti
 		return Settings{}, Named(job, err)
 	}
 	return s, nil
-}
-
-// DisabledReason says that the job is disabled in its configuration, and why where that is
-// known; "" when it is not.
-func DisabledReason(c layout.Config) string {
-	if !c.Disabled {
-		return ""
-	}
-	said := "the job is disabled in its configuration"
-	if why := c.Props[PropDisabledReason]; why != "" {
-		said += ": " + why
-	}
-	return said
 }
 
 // names are the fields of core.JobConfig by their keys in the registry.
@@ -353,4 +338,13 @@ func ToWrite(c layout.Config, before *layout.Config) layout.Config {
 		c.Props[PropZone] = zone
 	}
 	return c
+}
+
+// Overwritten is ToWrite for a program that replaces what stands in the registry whenever it starts: a job that an
+// operator or its error handler has switched off stays so.
+func Overwritten(c layout.Config, before *layout.Config) layout.Config {
+	if before != nil && before.SwitchedOff() != "" {
+		c.Disable(before.SwitchedOff())
+	}
+	return ToWrite(c, before)
 }

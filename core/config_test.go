@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,4 +90,14 @@ func TestAddJoinsAllFaults(t *testing.T) {
 	require.ErrorAs(t, err, &wrong)
 	require.Len(t, strings.Split(err.Error(), "\n"), 3, err.Error())
 	require.NoError(t, s.Stop(t.Context()))
+}
+
+// "Local" is a zone to time.LoadLocation, and another one on each host.
+func TestALocalZoneIsRefused(t *testing.T) {
+	for _, name := range []string{"Local", "local"} {
+		cfg := core.JobConfig{Name: "hello", Cron: "0 0 2 * * ?", Shards: 1, TimeZone: name}
+		err := cfg.Validate()
+		require.ErrorIs(t, err, core.ErrConfig)
+		require.ErrorContains(t, err, "TimeZone: "+strconv.Quote(name)+" is another zone on each host; write an IANA name")
+	}
 }

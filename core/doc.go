@@ -49,7 +49,7 @@
 // # Errors
 //
 // *ConfigError (ErrConfig) names the field and the fix; JobConfig.Validate joins one for
-// each fault. *RunningError names the items that Stop could not end. *PanicError is the
+// each fault. *StartError names the jobs that cannot run, beside those that do. *RunningError names the items that Stop could not end. *PanicError is the
 // error of an item that panicked. ErrStopped and ErrSessionLost are causes of a run's
 // context.
 package core

@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/places"
@@ -46,6 +48,24 @@ type ConfigError = field.Error
 //	Value any
 //	Stack []byte
 type PanicError = places.PanicError
+
+// A StartError is returned by Start when some jobs cannot run. The scheduler is not stopped: the other jobs
+// run on, and one of these does too once somebody mends what is wrong with it in the registry.
+type StartError struct {
+	// Jobs are the reasons, by the names of the jobs. There is at least one.
+	Jobs map[string]error
+}
+
+func (e *StartError) Error() string { return errors.Join(e.Unwrap()...).Error() }
+
+// Unwrap returns the reasons, in the order of the jobs' names.
+func (e *StartError) Unwrap() []error {
+	all := make([]error, 0, len(e.Jobs))
+	for _, name := range slices.Sorted(maps.Keys(e.Jobs)) {
+		all = append(all, e.Jobs[name])
+	}
+	return all
+}
 
 // A RunningError is returned by Stop when its context ends before every item's
 // function has returned. The items keep their locks in the registry until it

@@ -18,6 +18,7 @@ const openWait = 10 * time.Second
 func (s *Scheduler) run() {
 	defer close(s.done)
 	defer s.events.Close()
+	defer s.left.Store(true)
 	defer s.joinJobs()
 	defer s.clock.Close()
 	if w, warns := s.reg.(interface{ Warnings() []string }); warns { // found when it was opened
@@ -27,7 +28,7 @@ func (s *Scheduler) run() {
 	}
 	var lostAt time.Time
 	for {
-		ses := s.open()
+		ses := s.open(!lostAt.IsZero())
 		if ses == nil {
 			s.finish()
 			return
@@ -55,9 +56,10 @@ func (s *Scheduler) joinJobs() {
 }
 
 // open opens a session, however long it takes, and lets every job join. It returns
-// nil when the scheduler stops first.
-func (s *Scheduler) open() *session.Session {
+// nil when the scheduler stops first. again: there was one before.
+func (s *Scheduler) open(again bool) *session.Session {
 	pause := 100 * time.Millisecond
+	var told unopened
 	for s.halt.Err() == nil {
 		ses, err := s.tryOpen()
 		if err == nil {
@@ -77,6 +79,9 @@ func (s *Scheduler) open() *session.Session {
 		s.mu.Lock()
 		s.openErr = err
 		s.mu.Unlock()
+		if again {
+			told.tell(s, err)
+		}
 		s.bump()
 		for _, j := range s.all() {
 			j.Waits("a session with the registry")
@@ -85,6 +90,32 @@ func (s *Scheduler) open() *session.Session {
 		pause = min(2*pause, 2*time.Second)
 	}
 	return nil
+}
+
+// An unopened is what was told of a session that cannot be opened.
+type unopened struct {
+	text string // of the last error
+	at   time.Time
+	wait time.Duration
+}
+
+// tell warns of an error that is new, and of one that lasts after a minute, two, four, and so on. Before the first
+// session Start returns it. Later nobody else says that a password has changed, or a certificate has expired.
+func (u *unopened) tell(s *Scheduler, err error) {
+	if s.halt.Err() != nil {
+		return
+	}
+	now, text := time.Now(), err.Error()
+	switch since := now.Sub(u.at); {
+	case u.at.IsZero(), text != u.text && since >= 10*time.Second:
+		u.wait = time.Minute
+	case since >= u.wait:
+		u.wait *= 2
+	default:
+		return
+	}
+	u.text, u.at = text, now
+	s.emit(event.Warning{Problem: "no session with the registry can be opened, so that no job runs here", Err: err})
 }
 
 func (s *Scheduler) tryOpen() (*session.Session, error) {
@@ -212,6 +243,9 @@ func (s *Scheduler) Stop(ctx context.Context) error {
 		if items := s.stillRunning(); len(items) > 0 {
 			return &RunningError{Items: items, Err: context.Cause(ctx)}
 		}
+	}
+	if s.left.Load() {
+		return errors.Join(errors.New("core: stop: the registry was left; a listener (WithListener) has not returned, and what follows is not told yet"), context.Cause(ctx))
 	}
 	return errors.Join(errors.New("core: stop: the registry does not answer; what this instance owns is freed when its session expires"), context.Cause(ctx))
 }

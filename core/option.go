@@ -27,6 +27,7 @@ type options struct {
 	listen     []func(event.Event)
 	now        func() time.Time
 	name       string
+	named      bool // by WithInstanceName
 	host       string
 	ip         string
 	patience   time.Duration
@@ -41,14 +42,19 @@ type options struct {
 // is Debug, what goes on otherwise is Info, what needs a look is Warn, and failures are
 // Error, with the stack of a panic. Of one warning that many jobs give at once it gets ten in
 // ten seconds, and then how many more there were. nil is silence. Without this option
-// warnings and errors go to slog.Default().
+// warnings and errors go to slog.Default(), and of folded fires ten in ten seconds.
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.log, o.silent = l, l == nil }
 }
 
 // WithListener adds a listener of events. It may be given several times.
+// nil adds none.
 func WithListener(l Listener) Option {
-	return func(o *options) { o.listen = append(o.listen, l) }
+	return func(o *options) {
+		if l != nil {
+			o.listen = append(o.listen, l)
+		}
+	}
 }
 
 // WithStrategy adds a sharding strategy of one's own, which JobConfig.Strategy selects by
@@ -70,17 +76,25 @@ func WithStrategy(name string, s strategy.Strategy) Option {
 // on both sides. There is a Warning for each of them.
 func WithElasticJob() Option { return func(o *options) { o.beside = true } }
 
-// WithRunPatience is how long Run lets items end by themselves before it cancels them.
-// 0 is 10 s. A Scheduler that is stopped by Stop asks the context of that call.
+// WithRunPatience is how long Run, and a Start that fails, let items end by themselves before they are
+// cancelled. 0 is 10 s. A Scheduler that is stopped by Stop asks the context of that call.
 func WithRunPatience(d time.Duration) Option { return func(o *options) { o.patience = d } }
 
-// WithClock replaces the wall clock by which fires come due. Timers stay real.
-func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
+// WithClock replaces the wall clock by which fires come due; nil is time.Now. Timers stay real.
+func WithClock(now func() time.Time) Option {
+	return func(o *options) {
+		if o.now = now; now == nil {
+			o.now = time.Now
+		}
+	}
+}
 
 // WithInstanceName names this process among those on its host, in the stable part
 // of the instance id. It should survive a restart of the process. The default is
 // the host's name.
-func WithInstanceName(name string) Option { return func(o *options) { o.name = name } }
+func WithInstanceName(name string) Option {
+	return func(o *options) { o.name, o.named = name, name != "" }
+}
 
 // WithIP sets the IPv4 address under which this server appears. The default is
 // the first address of a network interface that is up and not loopback.

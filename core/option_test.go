@@ -195,3 +195,14 @@ func TestAStrategyOfOnesOwnAssigns(t *testing.T) {
 		require.ErrorContains(b, d.Start(b.Context()), `config: Strategy: "NORTH" is not a strategy; there are: AVG_ALLOCATION`)
 	})
 }
+
+// What is nil is left out, and does not panic when the first event is told.
+func TestNilOptionsAreNone(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		w := newWitness()
+		a := b.start("a", w, everySecond, core.WithListener(nil), core.WithClock(nil))
+		b.until("it runs", func() bool { return w.count() >= 4 })
+		a.stop(b)
+		require.Panics(b, func() { core.New(nil) })
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,35 +16,75 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// runPatience is how long Run lets items end by themselves.
+// runPatience is how long Run, and a Start that fails, let items end by themselves.
 const runPatience = 10 * time.Second
 
-// Run runs one job until ctx ends, then stops: items have 10 s to end by
-// themselves (WithRunPatience), then their contexts are cancelled. When ctx is one of
-// signal.NotifyContext, a second interrupt cancels them at once. It returns why the job
-// could not run, ErrShutDown when the instance was shut down from outside, or what Stop
-// returns.
+// Run runs one job until ctx ends: New, Add, and Scheduler.Run.
 func Run(ctx context.Context, reg registry.Registry, work Job, cfg JobConfig, opts ...Option) error {
 	s := New(reg, opts...)
 	if err := s.Add(work, cfg); err != nil {
 		return err
 	}
-	if err := s.Start(ctx); err != nil {
-		return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	return s.Run(ctx)
+}
+
+// Run starts the jobs, waits until ctx ends, and stops: items have 10 s to end by
+// themselves (WithRunPatience), then their contexts are cancelled. When ctx is one of
+// signal.NotifyContext, a second interrupt cancels them at once. It stops earlier when every job has ended by
+// itself, or Stop was called; as long as one goes on, those that failed are only told
+// (event.Stopped). It returns why a job could not run, ErrShutDown for one that was shut down from
+// outside, and what Stop returns, joined. It takes the place of Start.
+func (s *Scheduler) Run(ctx context.Context) error {
+	if err := s.begin(); err != nil {
+		return err
 	}
-	j := s.jobs[0]
-	for ended := false; !ended; {
+	var some *StartError
+	if err := s.start(ctx); err != nil && !errors.As(err, &some) {
+		return err
+	}
+	s.await(ctx)
+	return errors.Join(s.outcome(), s.stopPatiently(ctx))
+}
+
+// await waits until ctx ends, nothing goes on any more, or somebody stops the scheduler.
+func (s *Scheduler) await(ctx context.Context) {
+	var goes *job // one that went on when it was looked at last, to ask that first: there may be ten thousand
+	for {
 		changed := s.state.next()
-		if phase, _ := j.at(); phase == PhaseFailed || phase == PhaseStopped {
-			break
+		if goes == nil || goes.over() {
+			all := s.all()
+			i := slices.IndexFunc(all, func(j *job) bool { return !j.over() })
+			if i < 0 && len(all) > 0 {
+				return
+			}
+			goes = nil
+			if i >= 0 {
+				goes = all[i]
+			}
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			ended = true
+			return
+		case <-s.halt.Done():
+			return
 		}
 	}
-	return errors.Join(j.outcome(), s.stopPatiently(ctx, cmp.Or(s.opts.patience, runPatience)))
+}
+
+// over reports whether the job cannot run, or has left for good.
+func (j *job) over() bool {
+	phase, _ := j.at()
+	return phase == PhaseFailed || phase == PhaseStopped
+}
+
+// outcome joins why jobs ended by themselves.
+func (s *Scheduler) outcome() error {
+	var all []error
+	for _, j := range s.all() {
+		all = append(all, j.outcome())
+	}
+	return errors.Join(all...)
 }
 
 // outcome is why a job that ended by itself did.
@@ -57,7 +98,8 @@ func (j *job) outcome() error {
 }
 
 // stopPatiently stops, says what it waits for, and gives up waiting at a second interrupt.
-func (s *Scheduler) stopPatiently(ctx context.Context, patience time.Duration) error {
+func (s *Scheduler) stopPatiently(ctx context.Context) error {
+	patience := cmp.Or(s.opts.patience, runPatience)
 	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	again := make(chan os.Signal, 1)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -31,6 +32,7 @@ type Scheduler struct {
 	process *membership.Process // what the members of all jobs share
 	halt    context.Context
 	cancel  context.CancelFunc
+	left    atomic.Bool   // the registry, and nothing runs; events may still be told
 	done    chan struct{} // closed when everything is joined
 
 	mu       sync.Mutex
@@ -71,8 +73,11 @@ func (g *broadcast) fire() {
 }
 
 // New returns a scheduler on a registry, which the caller closes after Stop.
-// It does nothing before Start.
+// It does nothing before Start. It panics without a registry, as one that an error was returned for.
 func New(reg registry.Registry, opts ...Option) *Scheduler {
+	if reg == nil {
+		panic("core: New without a registry; look at the error of opening it")
+	}
 	s := &Scheduler{reg: reg, done: make(chan struct{}), names: map[string]bool{}}
 	s.opts.now = time.Now
 	for _, o := range opts {
@@ -114,13 +119,19 @@ func (s *Scheduler) Add(work Job, cfg JobConfig) error {
 
 // Start opens a session and registers the jobs. It returns when each of them
 // fires or has failed; ctx bounds that wait (30 s when it has no deadline) and
-// nothing else: the scheduler runs until Stop. When the registry cannot be had the
-// scheduler is stopped and Start says why. When only some jobs cannot run, Start
-// returns their errors joined and the others run on.
+// nothing else: the scheduler runs until Stop. When the registry cannot be had, or ctx
+// ends first, Start says why and the scheduler is stopped; what runs already has 10 s to end by
+// itself then (WithRunPatience). When only some jobs cannot run the error is a *StartError,
+// and the others run on.
 func (s *Scheduler) Start(ctx context.Context) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
+	return s.start(ctx)
+}
+
+// start waits until the jobs have started, or stops.
+func (s *Scheduler) start(ctx context.Context) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, startWait)
@@ -129,18 +140,20 @@ func (s *Scheduler) Start(ctx context.Context) error {
 	var first *job // that was still starting
 	for {
 		changed := s.state.next()
-		ready, refused, err := s.progress(&first)
+		ready, failed, refused := s.progress(&first)
 		switch {
 		case refused != nil: // it will not get better by itself
-			return errors.Join(refused, s.Stop(context.WithoutCancel(ctx)))
+			return errors.Join(refused, s.stopPatiently(ctx))
+		case ready && len(failed) > 0:
+			return &StartError{Jobs: failed}
 		case ready:
-			return err
+			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			err := s.startError(ctx)
-			return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+			return errors.Join(err, s.stopPatiently(ctx))
 		}
 	}
 }
@@ -159,7 +172,7 @@ func (s *Scheduler) begin() error {
 	s.clock = timer.New(s.opts.now, s.clockSet)
 	s.process = &membership.Process{
 		Clock: s.clock, Now: s.opts.now, Events: s.events, Strategies: s.opts.strategies,
-		IP: s.opts.ip, Name: s.opts.name, HostName: s.opts.host,
+		IP: s.opts.ip, Name: s.opts.name, Named: s.opts.named, HostName: s.opts.host,
 	}
 	for _, name := range s.opts.listened() {
 		if !slices.ContainsFunc(s.jobs, func(j *job) bool { return j.name() == name }) {
@@ -170,13 +183,13 @@ func (s *Scheduler) begin() error {
 	return nil
 }
 
-// progress reports whether every job has left PhaseStarting, or why none ever will. It notes one that has not,
-// to ask that first the next time: there may be ten thousand, and each of them wakes Start.
-func (s *Scheduler) progress(first **job) (ready bool, refused, err error) {
+// progress reports whether every job has left PhaseStarting, and which have failed, or why none ever will. It notes one
+// that has not, to ask that first the next time: there may be ten thousand, and each of them wakes Start.
+func (s *Scheduler) progress(first **job) (ready bool, failed map[string]error, refused error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.openErr; e != nil && (errors.Is(e, registry.ErrDenied) || errors.Is(e, registry.ErrClosed) || errors.Is(e, registry.ErrInvalid)) {
-		return false, fmt.Errorf("core: start: %w", e), nil
+		return false, nil, fmt.Errorf("core: start: %w", e)
 	}
 	if j := *first; j != nil && j.starts() {
 		return false, nil, nil
@@ -187,12 +200,13 @@ func (s *Scheduler) progress(first **job) (ready bool, refused, err error) {
 			return false, nil, nil
 		}
 	}
-	var errs []error
+	failed = map[string]error{}
 	for _, j := range s.jobs {
-		_, err := j.at()
-		errs = append(errs, err)
+		if _, err := j.at(); err != nil {
+			failed[j.name()] = err
+		}
 	}
-	return s.session != nil, nil, errors.Join(errs...)
+	return s.session != nil, failed, nil
 }
 
 func (s *Scheduler) startError(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -403,4 +404,25 @@ func TestABoundInstanceRegistersAnew(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Items bound to a name that the next start does not have would never run again; whoever did not choose the name is told.
+func TestStaticShardingByTheHostsNameIsWarnedOf(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		cfg := everySecond
+		cfg.StaticSharding = true
+		byHost := func(in *instance) int {
+			n := 0
+			for _, w := range of[event.Warning](in) {
+				if strings.Contains(w.Problem, "core.WithInstanceName") {
+					n++
+				}
+			}
+			return n
+		}
+		a := b.start("a", newWitness(), cfg)
+		require.Zero(b, byHost(a), "it has a name")
+		c := b.start("c", newWitness(), cfg, core.WithInstanceName(""))
+		require.Equal(b, 1, byHost(c))
+	})
 }

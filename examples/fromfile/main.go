@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/elasticron/elasticron/config"
 	"github.com/elasticron/elasticron/core"
@@ -51,12 +50,6 @@ func run(ctx context.Context, file string) error {
 	if err := cfg.Bind(sched, nil); err != nil {
 		return err
 	}
-	if err := sched.Start(ctx); err != nil {
-		return err
-	}
-	fmt.Println("started:", cfg)
-	<-ctx.Done()
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	return sched.Stop(patience)
+	fmt.Println("starting:", cfg)
+	return sched.Run(ctx)
 }

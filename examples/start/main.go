@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/elasticron/elasticron/config"
 	"github.com/elasticron/elasticron/core"
@@ -45,11 +44,5 @@ func run(ctx context.Context) error {
 	if err := cfg.Bind(sched, map[string]core.Job{"hello": core.JobFunc(hello)}); err != nil {
 		return err
 	}
-	if err := sched.Start(ctx); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	return sched.Stop(patience)
+	return sched.Run(ctx)
 }

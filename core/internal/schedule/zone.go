@@ -62,6 +62,9 @@ func parseZone(name string) (*zone, error) {
 	switch {
 	case name == "":
 		return &zone{loc: time.Local}, nil
+	case strings.EqualFold(name, "local"): // LoadLocation knows it
+		return nil, faultf(zoneField, "write an IANA name such as Europe/Berlin, or leave it out: the zone of the first instance counts then, for all",
+			"%s is another zone on each host", quote(name))
 	case strings.HasPrefix(name, "GMT+"), strings.HasPrefix(name, "GMT-"):
 		return parseOffset(name)
 	}

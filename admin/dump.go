@@ -15,6 +15,11 @@ import (
 // Dump returns every node of a job, a line each, as "path | value": what ElasticJob's dump
 // asks an instance for. Addresses are replaced by ip1, ip2 and so on, and values of props
 // and jobExtraConfigurations are hidden, so that it can be shown to others.
+//
+// ElasticJob's dump begins with the children of the job's node, and has the children of each
+// node in descending order; this one begins with the node itself, has them in ascending order,
+// and ends with Elasticron's own nodes of the job. ElasticJob adds what its cache holds, where
+// that differs.
 func (a *Admin) Dump(ctx context.Context, job string) (string, error) {
 	j, err := a.job(ctx, job)
 	if err != nil {

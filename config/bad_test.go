@@ -49,7 +49,7 @@ func TestBadFilesAreOneLineForEachProblem(t *testing.T) {
 		{"merge", registry + "jobs:\n  a:\n    <<: {cron: x}\n", "f.yaml:4:5: merge keys (<<) are not read; write the value out"},
 		{"tag", "registry: {url: !!str memory://a/b}\n", "f.yaml:1:17: tags (!name) are not read; write the value out"},
 		// Keys.
-		{"unknown at the top", registry + "console: {}\n", "f.yaml:2:1: console: is not a key here; there are: registry, jobs"},
+		{"unknown at the top", registry + "console: {}\n", "f.yaml:2:1: console: is not a key here; there are: registry, defaults, jobs"},
 		{"near at the top", registry + "job: {}\n", "f.yaml:2:1: job: is not a key here; did you mean jobs?"},
 		{"Spring Boot", registry + "elasticjob:\n  regCenter: {}\n", "f.yaml:2:1: elasticjob: is not a key here; did you mean its inner blocks alone: registry and jobs?"},
 		{"twice at the top", registry + "jobs: {}\nregistry: {url: x}\n", "f.yaml:3:1: registry: is given twice, first on line 1; leave one"},
@@ -86,7 +86,7 @@ func TestBadFilesAreOneLineForEachProblem(t *testing.T) {
 		{"boolean is 1", oneJob + "shardingTotalCount: 1\n    misfire: 1\n", "f.yaml:7:14: jobs.hello.misfire: is neither true nor false; write one of them"},
 		{"no cap", oneJob + "shardingTotalCount: 1\n    misfireCap: 0\n", "f.yaml:7:17: jobs.hello.misfireCap: is 0; write misfire: false to make up nothing"},
 		{"negative cap", oneJob + "shardingTotalCount: 1\n    misfireCap: -1\n", `f.yaml:7:17: jobs.hello.misfireCap: "-1" is not a number of fires to make up; give 1 to 1000`},
-		{"negative window", oneJob + "shardingTotalCount: 1\n    misfireWindow: -1h\n", "f.yaml:7:20: jobs.hello.misfireWindow: is not positive; write 0s to make up nothing from a time in which no instance was up"},
+		{"negative window", oneJob + "shardingTotalCount: 1\n    misfireWindow: -1h\n", "f.yaml:7:20: jobs.hello.misfireWindow: is not positive; write 0s for no bound, or misfire: false to make up nothing"},
 		{"short window", oneJob + "shardingTotalCount: 1\n    misfireWindow: 10ms\n", `f.yaml:7:20: jobs.hello.misfireWindow: "10ms" is not a duration of at least 1s; write for example 30m`},
 		{"duration without unit", oneJob + "shardingTotalCount: 1\n    maxTimeDiff: 90\n", "f.yaml:7:18: jobs.hello.maxTimeDiff: has no unit; write for example 90s"},
 		{"no duration", oneJob + "shardingTotalCount: 1\n    reconcileInterval: soon\n", "f.yaml:7:24: jobs.hello.reconcileInterval: is not a duration; write for example 10m"},
@@ -115,7 +115,7 @@ func TestBadFilesAreOneLineForEachProblem(t *testing.T) {
 		{"a cron in the past", registry + "jobs: {a: {cron: 0 0 0 1 1 ? 2001, timeZone: UTC, shardingTotalCount: 1}}\n",
 			`f.yaml:2:18: jobs.a.cron: "0 0 0 1 1 ? 2001" never fires again: its last time was 2001-01-01T00:00:00Z; give a time to come`},
 		{"a prop of ours", oneJob + "shardingTotalCount: 1\n    props: {elasticron.zone: UTC}\n", `f.yaml:7:12: jobs.hello.props: the name "elasticron.zone" is taken; use one that does not begin with "elasticron."`},
-		{"a prop that YAML cannot hold", oneJob + "shardingTotalCount: 1\n    props: {uri: \"sesame\\x00\"}\n", "f.yaml:7:12: jobs.hello.props.uri: holds the character U+0000, which YAML cannot hold; remove it"},
+		{"a prop that YAML cannot hold", oneJob + "shardingTotalCount: 1\n    props: {uri: \"sesame\\x00\"}\n", "f.yaml:7:18: jobs.hello.props.uri: holds the character U+0000, which YAML cannot hold; remove it"},
 		{"a name with space", registry + "jobs: {' a ': {cron: '@daily', shardingTotalCount: 1}}\n", `f.yaml:2:8: jobs." a ": is " a "; remove the space at its ends`},
 		{"a port that is none", "registry: {url: 'etcd://127.0.0.1:99999/shop'}\n", "f.yaml:1:12: registry.url: has a port that is none; write host:port with a port of 1 to 65535"},
 		// What core refuses.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,6 +28,7 @@ type Config struct {
 	Jobs []core.JobConfig
 
 	file     string
+	dir      string                // of the file
 	settings map[string]FieldError // where the keys of the registry block stand
 	places   places
 	works    map[string]work
@@ -56,29 +56,34 @@ func Load(file string, opts ...core.Option) (*Config, error) {
 // Parse reads what a file holds. The name of the file stands in errors, and the file
 // names in data are relative to its folder. opts are as in Load. The error is an *Error.
 func Parse(file string, data []byte, opts ...core.Option) (*Config, error) {
-	doc, problem := document(data)
-	if problem != nil {
-		problem.File = file
-		return nil, &Error{Problems: []*FieldError{problem}}
-	}
-	dir := filepath.Dir(file)
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs // the process may change its folder
-	}
-	r := &reader{file: file, dir: dir, opts: opts}
-	var notes []Note
-	if foreignFile(doc) {
-		doc, notes, r.problems = foreignTree(file, doc)
-		if len(r.problems) > 0 {
-			return nil, asError(r.problems)
-		}
-	}
-	cfg := r.root(doc)
+	r := newReader(file, opts)
+	cfg := r.parse(data)
 	if err := asError(r.problems); err != nil {
 		return nil, err
 	}
-	cfg.notes = notes
 	return cfg, nil
+}
+
+// parse reads what a file holds, nil where nothing can be read. Problems are collected.
+func (r *reader) parse(data []byte) *Config {
+	doc, problem := document(data)
+	if problem != nil {
+		problem.File = r.file
+		r.problems = append(r.problems, problem)
+		return nil
+	}
+	var notes []Note
+	if foreignFile(doc) {
+		doc, notes, r.problems = foreignTree(r.file, doc)
+		if len(r.problems) > 0 {
+			return nil
+		}
+	}
+	cfg := r.root(doc)
+	if cfg != nil {
+		cfg.notes = notes
+	}
+	return cfg
 }
 
 // foreignTree makes a file of ours of ElasticJob's. A password that stands in it is refused, as
@@ -94,7 +99,7 @@ func foreignTree(file string, doc *yaml.Node) (*yaml.Node, []Note, []*FieldError
 }
 
 // Notes say what a file of ElasticJob asks for and what is different here, none for a file in
-// the form of this package. What is Lost is a warning when a scheduler starts with the registry
+// the form of this package unless Check has read it. What is Lost is a warning when a scheduler starts with the registry
 // that Open returns.
 func (c *Config) Notes() []Note { return slices.Clone(c.notes) }
 
@@ -106,9 +111,10 @@ func (c *Config) Open(ctx context.Context) (registry.Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config: registry.url: %w", err)
 	}
-	key, err := c.missing()
-	if err == nil {
-		key = "url"
+	key := "url"
+	if missing := c.missing(); len(missing) > 0 {
+		key, err = missing[0].key, missing[0].err
+	} else {
 		var reg registry.Registry
 		if reg, err = c.Registry.open(ctx, u); err == nil {
 			return c.telling(reg), nil
@@ -151,13 +157,19 @@ func (w warned) Warnings() []string {
 	return w.warnings
 }
 
-// missing finds the first file or variable that the registry block names and that is
-// not there, with the key that names it.
-func (c *Config) missing() (key string, err error) {
+// An absence is a key of the registry block that names a file or variable which is not there.
+type absence struct {
+	key string
+	err error
+}
+
+// missing finds the files and variables that the registry block names and that are not there.
+func (c *Config) missing() []absence {
 	files := [][2]string{{"passwordFile", c.Registry.PasswordFile}}
 	if t := c.Registry.TLS; t.Enabled {
 		files = append(files, [][2]string{{"tls.ca", t.CA}, {"tls.cert", t.Cert}, {"tls.key", t.Key}}...)
 	}
+	var all []absence
 	for _, f := range files {
 		if f[1] == "" {
 			continue
@@ -167,16 +179,17 @@ func (c *Config) missing() (key string, err error) {
 			if p := (*fs.PathError)(nil); errors.As(err, &p) {
 				err = p.Err
 			}
-			return f[0], fmt.Errorf("the file %s cannot be read: %w", f[1], err)
+			all = append(all, absence{f[0], fmt.Errorf("the file %s cannot be read: %w", f[1], err)})
+			continue
 		}
 		_ = file.Close()
 	}
 	if name := c.Registry.PasswordEnv; name != "" {
 		if _, set := os.LookupEnv(name); !set {
-			return "passwordEnv", fmt.Errorf("the environment variable %s is not set; put the password in it", name)
+			all = append(all, absence{"passwordEnv", fmt.Errorf("the environment variable %s is not set; put the password in it", name)})
 		}
 	}
-	return "", nil
+	return all
 }
 
 // Job returns the configuration of one job.
@@ -222,7 +235,7 @@ func (c *Config) problems(err error) error {
 func (c *Config) match(functions map[string]core.Job, kinds []job.Kinds) ([]core.Job, error) {
 	var problems []*FieldError
 	if len(c.Jobs)+len(functions) == 0 {
-		problems = append(problems, &FieldError{File: c.file, Field: "jobs", Problem: "there is none; write jobs: and below it the name of a job with its settings"})
+		problems = append(problems, &FieldError{File: c.file, Field: "jobs", Problem: noJobs})
 	}
 	names := slices.Sorted(maps.Keys(functions))
 	var jobs []string
@@ -233,10 +246,8 @@ func (c *Config) match(functions map[string]core.Job, kinds []job.Kinds) ([]core
 			problems = append(problems, c.noFunction(j.Name, names))
 			continue
 		}
-		var err error
-		if made[i], err = c.Work(j.Name, functions[j.Name], kinds...); err != nil {
-			problems = append(problems, field.All(err)...)
-		}
+		work, wrong := c.work(c.works[j.Name], j, functions[j.Name], kinds)
+		made[i], problems = work, append(problems, wrong...)
 	}
 	for _, name := range names {
 		if !slices.Contains(jobs, name) {

@@ -38,6 +38,10 @@ var (
 		{name: "elasticJobType", in: "elasticJobType: DATAFLOW", want: "type: DATAFLOW"},
 		{name: "elasticJobType", in: "elasticJobType: Mine", want: "type: MINE\nelasticJobClass: Mine", note: "job.Kinds"},
 		{name: "cron", in: `cron: "*/5 * * * * ?"`, want: `cron: '*/5 * * * * ?'`},
+		{name: "cron", in: "cron: ''", want: "cron: '@requests'", note: "it runs when somebody asks, by admin.Trigger"},
+		{name: "cron", in: "cron:\n      monitorExecution: false", want: "cron: '@requests'", note: "is true from now on, since a request runs once by the record alone"},
+		{name: "cron", in: "cron:\n      monitorExecution: ${MONITOR:true}", want: "monitorExecution: ${MONITOR:-true}\ncron: '@requests'", note: "becomes cron: '@requests'"},
+		{name: "cron", in: "cron:\n      monitorExecution: false\n      failover: true", want: "cron: '@requests'", note: "does nothing in ElasticJob without monitorExecution: true", lost: true},
 		{name: "timeZone", in: "timeZone: GMT+8:00", want: "timeZone: GMT+8:00"},
 		{name: "jobBootstrapBeanName", in: "jobBootstrapBeanName: bean", note: "is the name of a Spring bean"},
 		{name: "shardingTotalCount", in: "shardingTotalCount: '5'", want: "shardingTotalCount: 5"},
@@ -64,6 +68,13 @@ var (
 		{name: "jobExtraConfigurations", in: "jobExtraConfigurations: [{type: RDB}]", note: "ElasticJob's tables of runs are not written", lost: true},
 		{name: "description", in: "description: says hello", want: "description: says hello"},
 		{name: "props", in: "props:\n        streaming.process: true\n        http: {data: a$b}", want: "props:\n  streaming.process: 'true'\n  http.data: a$$b"},
+		{name: "script.command.line", in: "props: {script.command.line: a.sh 'b c'}", want: "props:\n  script.command.line: a.sh 'b c'"},
+		{name: "http.connect.timeout.milliseconds", in: "props: {http.connect.timeout.milliseconds: 0}", want: "props:\n  http.connect.timeout.milliseconds: '0'"},
+		{name: "http.read.timeout.milliseconds", in: "props: {http.read.timeout.milliseconds: 9}", want: "props:\n  http.read.timeout.milliseconds: '9'"},
+		{name: "wechat.connectTimeoutMilliseconds", in: "props: {wechat.connectTimeoutMilliseconds: 9}", want: "props:\n  wechat.connectTimeoutMilliseconds: '9'"},
+		{name: "wechat.readTimeoutMilliseconds", in: "props: {wechat.readTimeoutMilliseconds: 9}", want: "props:\n  wechat.readTimeoutMilliseconds: '9'"},
+		{name: "dingtalk.connectTimeoutMilliseconds", in: "props: {dingtalk.connectTimeoutMilliseconds: 9}", want: "props:\n  dingtalk.connectTimeoutMilliseconds: '9'"},
+		{name: "dingtalk.readTimeoutMilliseconds", in: "props: {dingtalk.readTimeoutMilliseconds: 9}", want: "props:\n  dingtalk.readTimeoutMilliseconds: '9'"},
 		{name: "email.password", in: "props: {email.password: hunter2}", want: "props:\n  email.passwordEnv: HELLO_EMAIL_PASSWORD"},
 		{name: "email.password", in: "props: {email.password: '${MAIL:hunter2}'}", want: "props:\n  email.passwordEnv: MAIL", note: "the default of MAIL was a password"},
 		{name: "email.ssl.trust", in: "props: {email.ssl.trust: '*'}", note: "certificates are checked", lost: true},
@@ -280,7 +291,10 @@ func TestConvertAWholeFile(t *testing.T) {
 # - line 14: elasticjob.jobs.hello.elasticJobClass: is a Java class; the program gives a function for the job "hello" to Config.Bind
 # - line 17: elasticjob.jobs."[report.daily]": did not say reconcileInterval: never, which ElasticJob's YAML then means; it is written out. Remove it for the defaults here
 # - line 24: elasticjob.jobs.manual.jobBootstrapBeanName: is the name of a Spring bean, and left out
-# - line 24: elasticjob.jobs.manual: has no cron: a job that runs only when it is asked to has no form in a file yet; left out
+# - line 24: elasticjob.jobs.manual.elasticJobClass: is a Java class; the program gives a function for the job "manual" to Config.Bind
+# - line 24: elasticjob.jobs.manual: did not say misfire: false, reconcileInterval: never, which ElasticJob's YAML then means; it is written out. Remove it for the defaults here
+# - line 24: elasticjob.jobs.manual: has no cron and becomes cron: '@requests': it runs when somebody asks, by admin.Trigger, which is OneOffJobBootstrap.execute
+# - line 24: elasticjob.jobs.manual.monitorExecution: is true from now on, since a request runs once by the record alone
 registry:
   url: zookeeper://${ZK_HOST:-10.0.0.1:2181},10.0.0.2:2181/${NS:-shop}
   username: jo
@@ -306,6 +320,13 @@ jobs:
       script.command.line: sh -c "echo $$HOME"
       email.passwordEnv: REPORT_DAILY_EMAIL_PASSWORD
     reconcileInterval: never
+  manual:
+    elasticJobClass: com.acme.Manual
+    shardingTotalCount: 1
+    misfire: false
+    reconcileInterval: never
+    cron: '@requests'
+    monitorExecution: true
 `, string(c.YAML))
 	require.Equal(t, []string{"hunter2", "hunter3"}, []string{c.Secrets[0].Value(), c.Secrets[1].Value()})
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v", c.Secrets, c.Secrets, c.Secrets), "hunter")
@@ -320,6 +341,9 @@ jobs:
 	}, made.Jobs[0])
 	require.Negative(t, made.Jobs[0].ReconcileInterval)
 	require.Equal(t, `sh -c "echo $HOME"`, made.Jobs[1].Props["script.command.line"])
+	require.Equal(t, core.JobConfig{
+		Name: "manual", Class: "com.acme.Manual", Cron: "@requests", Shards: 1, Monitor: core.MonitorOn, Misfire: core.MisfireSkip, ReconcileInterval: made.Jobs[2].ReconcileInterval,
+	}, made.Jobs[2])
 	require.Equal(t, Registry{Address: "zookeeper://10.0.0.1:2181,10.0.0.2:2181/shop", Username: "jo", PasswordEnv: "REGISTRY_PASSWORD", Retry: retry.Config{Retries: 3}}, made.Registry)
 
 	// Files in place of variables.
@@ -341,7 +365,7 @@ func TestElasticJobsFileIsReadDirectly(t *testing.T) {
 	file := strings.NewReplacer("jo:hunter2", "jo:${REGISTRY_PW}", "hunter3", "${MAIL_PW}").Replace(application)
 	c, err := Parse("application.yml", []byte(file))
 	require.NoError(t, err)
-	require.Len(t, c.Jobs, 2)
+	require.Len(t, c.Jobs, 3)
 	require.Equal(t, "REGISTRY_PW", c.Registry.PasswordEnv)
 	require.Equal(t, "MAIL_PW", c.Jobs[1].Props["email.passwordEnv"])
 	lost := 0
@@ -350,11 +374,10 @@ func TestElasticJobsFileIsReadDirectly(t *testing.T) {
 			lost++
 		}
 	}
-	require.Equal(t, 2, lost)
+	require.Equal(t, 1, lost)
 	reg := c.telling(warned{Registry: nil, warnings: []string{"of the adapter"}})
 	require.Equal(t, []string{
 		"application.yml: line 6: elasticjob.tracing: ElasticJob's tables of runs are not written: a sink of the program gets each run (its password, if any, stays behind)",
-		"application.yml: line 24: elasticjob.jobs.manual: has no cron: a job that runs only when it is asked to has no form in a file yet; left out",
 		"of the adapter",
 	}, reg.(interface{ Warnings() []string }).Warnings())
 
@@ -407,6 +430,19 @@ func TestProblemsOfWhatWasMade(t *testing.T) {
 	require.Len(t, c.Problems, 2)
 	require.ErrorContains(t, c.Problems[0], "f.yaml:12:32: jobs.hello.jobShardingStrategyType: \"BEST\" is not a strategy")
 	require.ErrorContains(t, c.Problems[1], "f.yaml:13:17: jobs.hello.timeZone:")
+}
+
+// ElasticJob takes parameters of items that are refused here, as the migration page says.
+func TestItemParametersThatAreRefused(t *testing.T) {
+	for params, want := range map[string]string{
+		"2=c": "item 2 does not exist: items are 0 to 1", "0=a=": `gives item "0" a parameter with "=" in it`, "0=a,0=b": "gives item 0 twice; leave one", "-1=a": `has the item "-1", want a whole number from 0`,
+	} {
+		c, err := Convert("f.yaml", []byte(old("", "", "shardingItemParameters: "+params+"\n      shardingTotalCount: 2")), ConvertOptions{})
+		require.NoError(t, err)
+		require.Len(t, c.Problems, 1, params)
+		require.ErrorContains(t, c.Problems[0], "jobs.hello.shardingItemParameters: ")
+		require.ErrorContains(t, c.Problems[0], want)
+	}
 }
 
 // A job of ElasticJob 1 goes on in its own namespace: what was converted of its nodes replaces

@@ -32,7 +32,9 @@
 // In every value of the file ${NAME} is replaced by an environment variable, ${NAME:-default}
 // by the default when the variable is unset or empty, and $$ is a dollar; a lone $ is
 // refused. Quotes make no difference. What stands among the settings of a job is
-// written to the registry: put no secret there.
+// written to the registry: put no secret there. A prop that holds one, by its name
+// (db.password) or by a password in a URL, is refused: name the file or the variable that
+// holds it (db.passwordFile, db.passwordEnv).
 //
 // # The registry
 //
@@ -50,7 +52,8 @@
 //
 // Whatever the adapter of the scheme understands stands in the url; the other keys
 // become the settings username, password-file, password-env, ca, cert, key and tls
-// of it. File names are relative to the folder of the YAML file.
+// of it. File names are relative to the folder of the YAML file, and so are those that
+// settings of types and error handlers name, as http.uriFile does.
 //
 // A value that is empty counts as not given in this block. The exception to variables is
 // passwordEnv, which is itself the name of one.
@@ -77,7 +80,7 @@
 //	beginAhead               BeginAhead         duration, or never
 //	misfire                  Misfire            true (default), false or all
 //	misfireCap               MisfireCap         whole number
-//	misfireWindow            MisfireWindow      duration, such as 1h; 0s: nothing from a time in which nobody was up
+//	misfireWindow            MisfireWindow      duration, such as 1h; 0s: no bound, but nothing from a time in which nobody was up
 //	failover                 Failover           true or false
 //	maxTimeDiff              MaxTimeDiff        duration in whole seconds, such as 90s
 //	reconcileInterval        ReconcileInterval  duration in whole minutes, or never
@@ -97,7 +100,8 @@
 //	                      nothing is a function of the program
 //	jobErrorHandlerType   what becomes of a failed run (package errorhandler): LOG, THROW,
 //	                      IGNORE, STOP, WEBHOOK, and those whose packages are imported
-//	attempts              how often a run is tried in all, with pauses that grow
+//	attempts              how often a run is tried in all, with pauses of 1s, 2s, 4s and so on, 1m at
+//	                      most (package job/link)
 //	timeout               duration that bounds each attempt
 //
 // So a file alone runs commands and requests, with cfg.Bind(sched, nil):
@@ -110,6 +114,18 @@
 //	    jobErrorHandlerType: STOP
 //	    timeout: 10m
 //	    props: {script.command.line: scripts/reindex.sh --full}
+//
+// A prop below script., http. and so on that the job's type or error handler does not read is
+// refused when the job is made. A request has headers too, http.header.NAME, and
+// http.headerFile.NAME or http.headerEnv.NAME for one that is a secret.
+//
+// What many jobs have in common stands in a block of its own, and counts for every job that
+// does not say otherwise. Of props each counts by itself:
+//
+//	defaults:
+//	  timeZone: Europe/Berlin
+//	  jobErrorHandlerType: WEBHOOK
+//	  props: {webhook.urlEnv: ALERTS_URL}
 //
 // A key that is left out has the default of core.JobConfig, which is that of
 // ElasticJob's Java API: monitorExecution and misfire are true (in ElasticJob's
@@ -134,7 +150,8 @@
 // The error of Load and Parse is an *Error that holds every *FieldError found, sorted by
 // line: each is one line with file, line, column, field, what is wrong and the fix.
 // Unknown and repeated keys, wrong types, and all that core.JobConfig.Validate finds are
-// problems. Anchors, aliases, merge keys and tags are not read. No such error repeats
+// problems; what is wrong with the block defaults is told once. Check finds also what Bind
+// would refuse, as far as that is known without the program; the command is `elasticron check`. Anchors, aliases, merge keys and tags are not read. No such error repeats
 // a value of the registry block, nor one of props. Open and Bind name the place in the
 // file too.
 //

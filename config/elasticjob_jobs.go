@@ -302,7 +302,7 @@ func (c *converter) convertJobs(from member, out block) {
 	out.put("jobs", from, jobs.Node)
 }
 
-// convertJob makes one job. It reports false for one that has no counterpart.
+// convertJob makes one job. It reports false for one that is no mapping, which is told.
 func (c *converter) convertJob(name string, from member) (*yaml.Node, bool) {
 	d := &draft{name: name, out: newBlock(), props: newBlock()}
 	var propsAt member
@@ -316,27 +316,31 @@ func (c *converter) convertJob(name string, from member) (*yaml.Node, bool) {
 			propsAt = m
 		}
 	}
-	if !d.out.has("cron") {
-		c.lost(from.key, from.path, "has no cron: a job that runs only when it is asked to has no form in a file yet; left out")
-		return nil, false
-	}
 	if len(d.props.Content) > 0 {
 		d.out.put("props", propsAt, d.props.Node)
 	}
 	if kind := d.out.get("type"); d.class.key != nil && kind != "SCRIPT" && kind != "HTTP" {
 		c.note(d.class.value, d.class.path, "is a Java class; the program gives a function for the job %s to Config.Bind", clip(name))
 	}
-	c.bootDefaults(d, from)
-	return d.out.Node, true
+	once := !d.out.has("cron")
+	c.bootDefaults(d, from, once)
+	if once {
+		c.onRequest(d, from)
+	}
+	return d.out.Node, from.value.Kind == yaml.MappingNode
 }
 
-// bootDefaults writes what ElasticJob's YAML takes for granted and this package does not.
-func (c *converter) bootDefaults(d *draft, from member) {
+// bootDefaults writes what ElasticJob's YAML takes for granted and this package does not. once
+// is a job that runs when it is asked to, whose monitoring is the matter of onRequest.
+func (c *converter) bootDefaults(d *draft, from member, once bool) {
 	at := member{key: from.key}
 	var missing []string
 	for _, key := range []string{"monitorExecution", "misfire"} {
-		if !d.out.has(key) {
-			d.out.plain(key, at, "false")
+		if d.out.has(key) {
+			continue
+		}
+		d.out.plain(key, at, "false")
+		if key == "misfire" || !once {
 			missing = append(missing, key+": false")
 		}
 	}
@@ -350,5 +354,17 @@ func (c *converter) bootDefaults(d *draft, from member) {
 	if d.out.get("failover") == "true" && d.out.get("monitorExecution") == "false" {
 		d.out.drop("failover")
 		c.lost(from.key, join(from.path, "failover"), "does nothing in ElasticJob without monitorExecution: true, and is left out; write both for failover")
+	}
+}
+
+// onRequest makes the schedule of a job that has none, and that a OneOffJobBootstrap runs.
+func (c *converter) onRequest(d *draft, from member) {
+	at := member{key: from.key}
+	d.out.text("cron", at, "@requests")
+	c.note(from.key, from.path, "has no cron and becomes cron: '@requests': it runs when somebody asks, by admin.Trigger, which is OneOffJobBootstrap.execute")
+	if d.out.get("monitorExecution") == "false" {
+		d.out.drop("monitorExecution")
+		d.out.plain("monitorExecution", at, "true")
+		c.note(from.key, join(from.path, "monitorExecution"), "is true from now on, since a request runs once by the record alone")
 	}
 }

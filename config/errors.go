@@ -44,10 +44,50 @@ func asError(problems []*FieldError) error {
 	if len(problems) == 0 {
 		return nil
 	}
+	problems = toldOnce(problems)
 	slices.SortStableFunc(problems, func(a, b *FieldError) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return &Error{Problems: problems}
+}
+
+// toldOnce tells a problem of the block defaults once, and which jobs have it, unless all do.
+func toldOnce(problems []*FieldError) []*FieldError {
+	type same struct {
+		line, column   int
+		field, problem string
+	}
+	var out []*FieldError
+	first, jobs := map[same]int{}, map[same][]string{}
+	for _, p := range problems {
+		k := same{p.Line, p.Column, p.Field, p.Problem}
+		i, again := first[k]
+		switch {
+		case !strings.HasPrefix(p.Field, sharedBlock+"."):
+		case !again:
+			first[k] = len(out)
+			jobs[k] = []string{p.Job}
+		default:
+			jobs[k] = append(jobs[k], p.Job)
+			if p.Job == "" {
+				out[i] = p
+			}
+			continue
+		}
+		out = append(out, p)
+	}
+	for k, i := range first {
+		if slices.Contains(jobs[k], "") {
+			continue
+		}
+		told := *out[i]
+		told.Problem += " (job " + clip(jobs[k][0]) + ")"
+		if more := len(jobs[k]) - 1; more > 0 {
+			told.Problem = fmt.Sprintf("%s and %d more)", strings.TrimSuffix(told.Problem, ")"), more)
+		}
+		out[i] = &told
+	}
+	return out
 }
 
 const maxShown = 60

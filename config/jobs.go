@@ -21,6 +21,9 @@ type jobKey struct {
 	about     about
 }
 
+// strategies are those of package strategy.
+var strategies = []string{"AVG_ALLOCATION", "ODEVITY", "ROUND_ROBIN", "STICKY"}
+
 // fields are in the order of core.JobConfig. Name is the key of the job's block.
 var fields = []jobKey{
 	{"elasticJobClass", "Class", text(func(c *core.JobConfig) *string { return &c.Class }), about{
@@ -41,7 +44,7 @@ var fields = []jobKey{
 	{"shardingItemParameters", "ItemParams", readParams, about{
 		someParams, "none", "The items' own parameters: `0=a,1=b`, or a mapping `{0: a, 1: b}`. A parameter holds neither `,` nor `=`."}},
 	{"jobParameter", "JobParam", text(func(c *core.JobConfig) *string { return &c.JobParam }), about{
-		aText, "empty", "Is given to every item."}},
+		aText, "empty", "Is given to every item. All who can read the registry see it."}},
 	{"monitorExecution", "Monitor", either(core.MonitorOn, core.MonitorOff, func(c *core.JobConfig) *core.Monitor { return &c.Monitor }), about{
 		aFlag, "`true`", "Whether what runs is recorded in the registry. With `false` a fire costs no request, and overlap over instances is not prevented."}},
 	{"showRunningAfter", "ShowRunningAfter", readShowRunning, about{
@@ -54,7 +57,8 @@ var fields = []jobKey{
 	{"misfireCap", "MisfireCap", readMisfireCap, about{
 		aNumber, "10", "How many missed fires of an item `misfire: all` makes up, 1 to 1,000."}},
 	{"misfireWindow", "MisfireWindow", readMisfireWindow, about{
-		aDuration, "`1h`", "How late a missed fire may be to be made up. `0s`: however late, but none that was due while no instance was up."}},
+		aDuration, "`1h`", "How late a missed fire may be to be made up, at least `1s`. `0s` is not none but the opposite, no bound: a fire is made up however late, " +
+			"but for those that were due while no instance was up. To make up nothing write `misfire: false`."}},
 	{"failover", "Failover", flag(func(c *core.JobConfig) *bool { return &c.Failover }), about{
 		aFlag, "`false`", "Whether a fire runs again at once, at the item's next owner, when its instance dies while it runs; after three deaths it is told as cut. It needs `monitorExecution`."}},
 	{"maxTimeDiff", "MaxTimeDiff", readTimeDiff, about{
@@ -62,13 +66,14 @@ var fields = []jobKey{
 	{"reconcileInterval", "ReconcileInterval", readReconcile, about{
 		durationOr("never"), "`10m`", "How often the leader compares the whole state with what it should be, in whole minutes."}},
 	{"jobShardingStrategyType", "Strategy", text(func(c *core.JobConfig) *string { return &c.Strategy }), about{
-		aText, "`AVG_ALLOCATION`", "The sharding strategy: `AVG_ALLOCATION`, `ODEVITY`, `ROUND_ROBIN`, `STICKY`, or one of the program's (core.WithStrategy)."}},
+		aText, "`AVG_ALLOCATION`", "The sharding strategy: `" + strings.Join(strategies, "`, `") + "`, or one of the program's (core.WithStrategy)."}},
 	{"description", "Description", text(func(c *core.JobConfig) *string { return &c.Description }), about{
 		aText, "empty", "For people."}},
 	{"label", "Label", text(func(c *core.JobConfig) *string { return &c.Label }), about{
 		aText, "empty", "For people."}},
 	{"props", "Props", readProps, about{
-		someProps, "none", "Settings of the kind of job and of the error handler, and the job's own. All who can read the registry see them: no secret belongs here. " +
+		someProps, "none", "Settings of the kind of job and of the error handler, and the job's own. All who can read the registry see them: no secret belongs here, " +
+			"and one is refused. " +
 			"Names that begin with `elasticron.` are taken."}},
 	{"disabled", "Disabled", flag(func(c *core.JobConfig) *bool { return &c.Disabled }), about{
 		aFlag, "`false`", "Whether a new job begins nothing anywhere until somebody enables it."}},
@@ -142,7 +147,7 @@ var (
 	readAhead = orDuration(func(c *core.JobConfig) *time.Duration { return &c.BeginAhead },
 		"never", -time.Second, "500ms", "write never, or remove the key for 1s")
 	readMisfireWindow = orDuration(func(c *core.JobConfig) *time.Duration { return &c.MisfireWindow },
-		"0s", -time.Second, "1h", "write 0s to make up nothing from a time in which no instance was up")
+		"0s", -time.Second, "1h", "write 0s for no bound, or misfire: false to make up nothing")
 )
 
 func readTimeDiff(r *reader, m member, c *core.JobConfig) (ok bool) {
@@ -211,8 +216,13 @@ func readParamMapping(r *reader, m member, c *core.JobConfig) bool {
 func readProps(r *reader, m member, c *core.JobConfig) bool {
 	before := len(r.problems)
 	c.Props = map[string]string{}
-	for _, p := range r.members(m.value, m.path, "write name: value on the next lines, indented") {
-		c.Props[p.key.Value], _ = r.text(p)
+	own := r.members(m.value, m.path, "write name: value on the next lines, indented")
+	for _, p := range slices.Concat(own, m.more) {
+		name := p.key.Value
+		c.Props[name], _ = r.text(p)
+		if problem := openSecret(name, c.Props[name]); problem != "" {
+			r.add(p.key, p.path, "%s", problem)
+		}
 	}
 	return len(r.problems) == before
 }
@@ -260,7 +270,10 @@ func (r *reader) jobs(block member) ([]core.JobConfig, places) {
 		where[c.Name] = map[string]member{"Name": m}
 		unread, ok := r.job(m, &c, where[c.Name])
 		if ok {
-			r.check(c, where, unread)
+			r.validate(c, where, unread)
+		}
+		if r.checking != nil {
+			r.checking.unread[c.Name] = unread
 		}
 		jobs = append(jobs, c)
 	}
@@ -270,33 +283,59 @@ func (r *reader) jobs(block member) ([]core.JobConfig, places) {
 // job reads the settings of one job. It returns the fields that could not be read.
 func (r *reader) job(block member, c *core.JobConfig, where map[string]member) (unread []string, ok bool) {
 	found := r.members(block.value, block.path, "write cron and shardingTotalCount on the next lines, indented")
-	for n, m := range found {
-		if rest := n > 0 && block.value.Style&yaml.FlowStyle != 0 && m.value.Kind == yaml.ScalarNode && m.value.Value == "" && null(m.value); rest {
-			before := found[n-1]
-			r.add(m.key, before.path, "ends at the comma before %s; put a value that holds a comma in quotes", clip(m.key.Value))
-			for _, f := range fields {
-				if f.key == before.key.Value {
-					unread = append(unread, f.name)
-				}
-			}
-			continue
-		}
-		if i := slices.IndexFunc(works, func(w workKey) bool { return w.key == m.key.Value }); i >= 0 {
-			where[works[i].name] = m
-			r.work(m, c.Name, works[i])
-			continue
-		}
-		i := slices.IndexFunc(fields, func(f jobKey) bool { return f.key == m.key.Value })
-		if i < 0 {
-			unread = append(unread, r.unknownField(m)...)
-			continue
-		}
-		where[fields[i].name] = m
-		if !fields[i].read(r, m, c) {
-			unread = append(unread, fields[i].name)
+	_, unread = r.keys(r.withDefaults(found), block.value.Style&yaml.FlowStyle != 0, c, where)
+	for _, name := range r.shared.unread {
+		if _, given := where[name]; !given {
+			unread = append(unread, name)
 		}
 	}
 	return unread, block.value.Kind == yaml.MappingNode
+}
+
+// keys reads keys of a job, which stand in braces or not. It returns those that could be read, and
+// the fields that could not.
+func (r *reader) keys(found []member, braces bool, c *core.JobConfig, where map[string]member) (read []member, unread []string) {
+	for n, m := range found {
+		before := len(r.problems)
+		switch rest := n > 0 && braces && m.value.Kind == yaml.ScalarNode && m.value.Value == "" && null(m.value); {
+		case rest:
+			r.add(m.key, found[n-1].path, "ends at the comma before %s; put a value that holds a comma in quotes", clip(m.key.Value))
+			for _, f := range fields {
+				if f.key == found[n-1].key.Value {
+					unread = append(unread, f.name)
+				}
+			}
+		default:
+			unread = append(unread, r.key(m, c, where)...)
+		}
+		if len(r.problems) == before {
+			read = append(read, m)
+		}
+	}
+	return read, unread
+}
+
+// key reads one key of a job. It returns the fields that could not be read.
+func (r *reader) key(m member, c *core.JobConfig, where map[string]member) (unread []string) {
+	if i := slices.IndexFunc(works, func(w workKey) bool { return w.key == m.key.Value }); i >= 0 {
+		where[works[i].name] = m
+		r.work(m, c.Name, works[i])
+		return nil
+	}
+	i := slices.IndexFunc(fields, func(f jobKey) bool { return f.key == m.key.Value })
+	if i < 0 {
+		return r.unknownField(m)
+	}
+	where[fields[i].name] = m
+	if fields[i].name == "Props" {
+		for _, p := range m.mapped() {
+			where["Props."+p.key.Value] = p
+		}
+	}
+	if !fields[i].read(r, m, c) {
+		return []string{fields[i].name}
+	}
+	return nil
 }
 
 // unknownField notes a key of a job that is not known. It returns the fields that

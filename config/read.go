@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,6 +19,16 @@ type reader struct {
 	problems  []*FieldError
 	settings  map[string]FieldError // where the keys of the registry block stand
 	works     map[string]work       // what jobs do, by name
+	shared    shared                // what counts for all jobs
+	checking  *checking             // nil but for Check
+}
+
+func newReader(file string, opts []core.Option) *reader {
+	dir := filepath.Dir(file)
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // the process may change its folder
+	}
+	return &reader{file: file, dir: dir, opts: opts}
 }
 
 // add notes a problem at a node, nil for the file as a whole.
@@ -61,6 +72,8 @@ func (r *reader) plainTree(n *yaml.Node) bool {
 type member struct {
 	key, value *yaml.Node
 	path       string
+	// more are members that count beside those of value: props of the block defaults.
+	more []member
 }
 
 // members returns the keys of a mapping, each once. It notes what is no mapping,
@@ -106,11 +119,16 @@ func null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!n
 
 // root reads the file's outermost mapping.
 func (r *reader) root(n *yaml.Node) *Config {
-	cfg := &Config{file: r.file}
+	cfg := &Config{file: r.file, dir: r.dir}
 	if !r.plainTree(n) {
 		return nil
 	}
 	found := r.members(n, "", "write the blocks registry and jobs")
+	for _, m := range found {
+		if m.key.Value == "defaults" { // wherever it stands
+			r.defaults(m)
+		}
+	}
 	if n.Kind == yaml.MappingNode && !slices.ContainsFunc(found, func(m member) bool { return m.key.Value == "registry" }) {
 		r.add(nil, "registry", "is missing; write registry: and below it url: scheme://host:port/namespace")
 	}
@@ -122,8 +140,9 @@ func (r *reader) root(n *yaml.Node) *Config {
 		case "jobs":
 			cfg.Jobs, cfg.places = r.jobs(m)
 			cfg.works = r.works
+		case "defaults":
 		default:
-			r.unknown(m, []string{"registry", "jobs"}, map[string]string{
+			r.unknown(m, []string{"registry", "defaults", "jobs"}, map[string]string{
 				"regcenter": "registry", "elasticjob": "its inner blocks alone: registry and jobs", "job": "jobs",
 			})
 		}
@@ -152,32 +171,36 @@ func nearest(key string, known []string) string {
 	word := normal(key)
 	best, least := "", 0
 	for _, k := range known {
-		allowed := max(1, len(k)/4)
-		if len(word) < len(k)-allowed || len(word) > len(k)+allowed {
+		spelled := normal(k)
+		allowed := max(1, len(spelled)/4)
+		if len(word) < len(spelled)-allowed || len(word) > len(spelled)+allowed {
 			continue
 		}
-		if d := distance(word, strings.ToLower(k)); d <= allowed && (best == "" || d < least) {
+		if d := distance(word, spelled); d <= allowed && (best == "" || d < least) {
 			best, least = k, d
 		}
 	}
 	return best
 }
 
-// distance is the number of characters to insert, delete or replace.
+// distance is the number of characters to insert, delete or replace, or to exchange with their neighbours.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range len(b) {
 			cost := 1
 			if a[i] == b[j] {
 				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]
@@ -199,13 +222,25 @@ func (p places) at(job, field string) (m member, given bool) {
 	return m, false
 }
 
+// prop is where a prop of a job stands, or where it would.
+func (p places) prop(job, prop string) (m member, given bool) {
+	if m, given = p[job]["Props."+prop]; given {
+		return m, true
+	}
+	if m, given = p.at(job, "Props"); given && m.isShared() { // the job's own would stand in the job
+		m = p[job]["Name"]
+		m.path = join(m.path, "props")
+		given = false
+	}
+	m.path = join(m.path, prop)
+	return m, given
+}
+
 // problem is a refusal of core at the place of the file that caused it.
 func (p places) problem(file string, e *FieldError) *FieldError {
-	// Of a prop, only the place of all is kept.
-	name, prop, isProp := strings.Cut(e.Field, ".")
-	m, given := p.at(e.Job, name)
-	if isProp {
-		m.path = join(m.path, prop)
+	m, given := p.at(e.Job, e.Field)
+	if prop, isProp := strings.CutPrefix(e.Field, "Props."); isProp {
+		m, given = p.prop(e.Job, prop)
 	}
 	text := e.Problem
 	switch {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"strings"
+	"time"
 )
 
 //go:generate go run ../tools/reference
@@ -84,73 +86,38 @@ const (
 	tlsText      = "Secures the connection."
 	retryText    = "Repeats what the registry refuses for the moment: connecting, reads, and commits that were certainly not applied. " +
 		"A commit whose outcome is unknown is never repeated. Without the block nothing is repeated but what the adapter repeats of its own accord, which are reads."
-	jobsText = "The jobs: a mapping from the name of each to its settings."
-	jobText  = "The name of a job is 1 to 255 bytes without `/`, and without space at its ends."
+	jobsText     = "The jobs: a mapping from the name of each to its settings."
+	defaultsText = "What counts for every job that does not say otherwise: the keys of a job, but for `cron`. Of `props` each counts by itself, " +
+		"beside those of the job. A file of ElasticJob has no such block."
+	jobText = "The name of a job is 1 to 255 bytes without `/`, and without space at its ends."
 )
 
-// A settingOf is a setting of a url, with the schemes that know it.
+// A settingOf is a setting of a url, with the schemes that know it, and what it may be: refuses says
+// what is wrong with a value, "" for nothing, and example is one that is right.
 type settingOf struct {
 	name, schemes, text string
+	refuses             func(value string) string
+	example             string
 }
 
 var urlSettings = []settingOf{
-	{"session-timeout", "etcd, zookeeper, postgres, embedded", "How long an instance that is silent counts as alive: `6s` by default, `500ms` to `10m`."},
-	{"dial-timeout", "etcd, zookeeper, postgres", "How long connecting at start may take: `5s` by default."},
-	{"chroot", "zookeeper", "The node below which everything stands."},
-	{"max-ops", "etcd", "How many operations a commit holds at most; the server's `--max-txn-ops` must allow for them."},
-	{"max-bytes", "etcd", "How large a commit is at most, in bytes."},
-	{"max-conns", "postgres", "How many connections are held at most: 5 by default, at least 2."},
-	{"addr", "embedded", "Where the server in the process listens, for others."},
-	{"namespace", "embedded", "The namespace, which other schemes have in the path."},
+	{"session-timeout", "etcd, zookeeper, postgres, embedded", "How long an instance that is silent counts as alive: `6s` by default, `500ms` to `10m`.",
+		durationIn(500*time.Millisecond, 10*time.Minute), "6s"},
+	{"dial-timeout", "etcd, zookeeper, postgres", "How long connecting at start may take: `5s` by default.", durationIn(0, math.MaxInt64), "6s"},
+	{"chroot", "zookeeper", "The node below which everything stands.", aChroot, "/apps"},
+	{"max-ops", "etcd", "How many operations a commit holds at most; the server's `--max-txn-ops` must allow for them.", countFrom(1), "40"},
+	{"max-bytes", "etcd", "How large a commit is at most, in bytes.", countFrom(1), "1048576"},
+	{"max-conns", "postgres", "How many connections are held at most: 5 by default, at least 2.", countFrom(2), "5"},
+	{"addr", "embedded", "Where the server in the process listens, for others.", anything, ""},
+	{"namespace", "embedded", "The namespace, which other schemes have in the path.", anything, ""},
 }
 
 // blockSettings are those that the block writes into the url.
 var blockSettings = []string{"username", "password-file", "password-env", "tls", "ca", "cert", "key"}
 
-// A setting is a prop of a kind of job, or of an error handler.
-type setting struct{ name, text string }
-
-var kindSettings = []setting{
-	{"script.command.line", "SCRIPT: the command. It is split at spaces outside of quotes; for a shell write `sh -c '…'`. Must be given."},
-	{"script.dir", "SCRIPT: the folder in which it runs. Default: that of the process."},
-	{"script.timeout.milliseconds", "SCRIPT: bounds a run. Default: no bound."},
-	{"script.grace.milliseconds", "SCRIPT: how long it has to end by itself before it is killed. Default: 5000."},
-	{"script.output.bytes", "SCRIPT: how much of its output is kept, the last of it. Default: 65536."},
-	{"http.uri", "HTTP: the URL, or `http.uriEnv` or `http.uriFile` where it holds a secret. Must be given."},
-	{"http.method", "HTTP: the method. Must be given."},
-	{"http.data", "HTTP: the body, for a method that has one."},
-	{"http.content.type", "HTTP: the type of the body."},
-	{"http.connect.timeout.milliseconds", "HTTP: bounds connecting. Default: 3000."},
-	{"http.read.timeout.milliseconds", "HTTP: bounds waiting for the answer. Default: 5000."},
-}
-
-var handlerSettings = []setting{
-	{"notify.limit", "all that send: how many messages a minute. Default: 6."},
-	{"webhook.url", "WEBHOOK: the URL to which a message is posted, or `webhook.urlEnv` or `webhook.urlFile` where it is a secret."},
-	{"webhook.secret", "WEBHOOK: signs messages. Secret."},
-	{"email.host", "EMAIL: the server. Must be given."},
-	{"email.port", "EMAIL: its port. Must be given."},
-	{"email.useSsl", "EMAIL: TLS from the first byte. Default: true."},
-	{"email.username", "EMAIL: who logs in. Default: nobody."},
-	{"email.password", "EMAIL: the password. Secret."},
-	{"email.from", "EMAIL: the sender. Must be given."},
-	{"email.to", "EMAIL: the receivers, with commas between. Must be given."},
-	{"email.cc", "EMAIL: more receivers."},
-	{"email.bcc", "EMAIL: more receivers, whom nobody sees."},
-	{"email.subject", "EMAIL: the subject. Default: ElasticJob error message."},
-	{"email.timeoutMilliseconds", "EMAIL: bounds sending. Default: 10000."},
-	{"slack.webhook", "SLACK: the URL. Secret, must be given."},
-	{"dingtalk.webhook", "DINGTALK: the URL. Secret, must be given."},
-	{"dingtalk.secret", "DINGTALK: signs messages. Secret."},
-	{"dingtalk.keyword", "DINGTALK: stands before each message."},
-	{"wechat.webhook", "WECHAT: the URL. Secret, must be given."},
-	{"feishu.webhook", "FEISHU: the URL. Secret, must be given."},
-	{"feishu.secret", "FEISHU: signs messages. Secret."},
-}
-
 func settingsOf(b *strings.Builder, list []setting) {
 	for _, s := range list {
-		item(b, "`"+s.name+"` "+s.text)
+		item(b, "`"+s.name+"` "+s.of+": "+s.text)
 	}
 	b.WriteString("\n")
 }
@@ -185,20 +152,36 @@ func jobAbout() []described {
 	return keys
 }
 
+func requires(key string) map[string]any { return map[string]any{"required": []string{key}} }
+
+// keyIn asks for a key whose value is of a schema.
+func keyIn(key string, of map[string]any) map[string]any {
+	return map[string]any{"required": []string{key}, "properties": map[string]any{key: of}}
+}
+
 // Schema is the JSON Schema of the file, for editors.
 func Schema() []byte {
 	reg := objectOf(registryText, registryAbout, "url")
 	blocks := reg["properties"].(map[string]any) //nolint:forcetypeassert // objectOf has made it
 	blocks["tls"] = objectOf(tlsText, tlsAbout)
 	blocks["retry"] = objectOf(retryText, retryAbout)
-	job := objectOf(jobText, jobAbout(), "cron", "shardingTotalCount")
+	job := objectOf(jobText, jobAbout(), "cron")
+	shared := objectOf(defaultsText, nil)
+	for _, d := range jobAbout() {
+		if d.key != "cron" {
+			shared["properties"].(map[string]any)[d.key] = map[string]any{"$ref": "#/properties/jobs/additionalProperties/properties/" + d.key} //nolint:forcetypeassert // as above
+		}
+	}
 	root := map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Elasticron", "description": "The registry and the jobs of a program.",
 		"type": "object", "additionalProperties": false, "required": []string{"registry"},
 		"properties": map[string]any{
 			"registry": reg,
+			"defaults": shared,
 			"jobs":     map[string]any{"type": "object", "description": jobsText, "additionalProperties": job},
 		},
+		"if":   keyIn("defaults", requires("shardingTotalCount")),
+		"else": map[string]any{"properties": map[string]any{"jobs": map[string]any{"additionalProperties": requires("shardingTotalCount")}}},
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -214,7 +197,7 @@ func Schema() []byte {
 func Reference() string {
 	var b strings.Builder
 	b.WriteString("<!-- Made by go generate ./config of the tables in it: change those. -->\n\n# Configuration reference\n\n")
-	paragraph(&b, "One YAML file configures a program: the registry, and the jobs. `config.Load` reads it, `elasticron check FILE` says what is wrong with it, "+
+	paragraph(&b, "One YAML file configures a program: the registry, and the jobs. `config.Load` reads it, `elasticron check FILE` says what is wrong with it and when its jobs fire, "+
 		"and [jobs.schema.json](jobs.schema.json) lets an editor complete it: write `# yaml-language-server: $schema=jobs.schema.json` as its first line.")
 	b.WriteString("```yaml\nregistry:\n  url: ${REGISTRY:-etcd://127.0.0.1:2379/shop}\njobs:\n  hello:\n    cron: 0/5 * * * * ?\n    shardingTotalCount: 3\n```\n\n")
 	paragraph(&b, "In every value `${NAME}` is an environment variable, `${NAME:-default}` has a default for one that is unset or empty, and `$$` is a dollar. "+
@@ -235,6 +218,9 @@ func Reference() string {
 	b.WriteString("### registry.retry\n\n")
 	paragraph(&b, retryText)
 	keysOf(&b, "registry.retry.", retryAbout)
+	b.WriteString("## defaults\n\n")
+	paragraph(&b, defaultsText)
+	b.WriteString("```yaml\ndefaults:\n  timeZone: Europe/Berlin\n  jobErrorHandlerType: WEBHOOK\n  props: {webhook.urlEnv: ALERTS_URL}\n```\n\n")
 	b.WriteString("## jobs\n\n")
 	paragraph(&b, jobsText+" "+jobText+" The names of the keys are ElasticJob's where it has one. In Go the same is a `core.JobConfig`.")
 	for _, f := range fields {
@@ -245,11 +231,14 @@ func Reference() string {
 	for _, w := range works {
 		entry(&b, w.key, w.about, "")
 	}
-	b.WriteString("## Settings among props\n\n### Of the type\n\n")
+	b.WriteString("## Settings among props\n\n")
+	paragraph(&b, "A prop that begins as the settings of the job's type or error handler do, and is none of them, is refused, as is one that holds a secret: "+
+		"by its name (`db.password`, `api.token`) or by a password in a URL. A file that such a setting names, as `http.uriFile` does, is relative to the folder of the YAML file; what a function reads is its own matter.")
+	b.WriteString("### Of the type\n\n")
 	settingsOf(&b, kindSettings)
 	b.WriteString("### Of jobErrorHandlerType\n\n")
 	paragraph(&b, "A secret stands in the environment variable that the same name with `Env` at its end names, as in `email.passwordEnv: MAIL_PASSWORD`, "+
-		"or in the file that it names with `File`. Where there is a webhook, `connectTimeoutMilliseconds` and `readTimeoutMilliseconds` "+
+		"or in the file that it names with `File`, relative to the folder of the YAML file. Where there is a webhook, `connectTimeoutMilliseconds` and `readTimeoutMilliseconds` "+
 		"bound a message, 3000 and 5000 by default, as in `dingtalk.readTimeoutMilliseconds`.")
 	settingsOf(&b, handlerSettings)
 	return strings.TrimRight(b.String(), "\n") + "\n"

@@ -127,20 +127,26 @@ func TestBadWork(t *testing.T) {
 		want      string
 	}{
 		{"type: SCRIPT", nil, `f.yaml:4:3: jobs.hello.props."script.command.line": is missing; write for example script.command.line: scripts/reindex.sh`},
-		{"type: SCRIPT\n    props: {script.command.line: 'a \"b'}", nil, `f.yaml:8:12: jobs.hello.props."script.command.line": has a " that is not closed; close it`},
-		{"type: HTTP\n    props: {http.uri: hunter2, http.method: GET}", nil, `f.yaml:8:12: jobs.hello.props."http.uri": is not the URL of a server; write for example http://127.0.0.1:8080/path`},
-		{"type: HTTP\n    props: {http.uri: 'http://jo:hunter2@h/', http.method: GET}", nil, `f.yaml:8:12: jobs.hello.props."http.uri": is a secret, which all who read the registry would see; put it in a file that http.uriFile names, or in`},
-		{"type: HTTP\n    props: {http.uriEnv: NOBODY_SETS_THIS, http.method: GET}", nil, `f.yaml:8:12: jobs.hello.props."http.uriEnv": names what is empty or not set; put the secret there`},
-		{"type: HTTP\n    props: {http.uri: 'http://h', http.uriEnv: WORK_URL, http.method: GET}", nil, `f.yaml:8:12: jobs.hello.props."http.uri": is a secret`},
+		{"type: SCRIPT\n    props: {script.command.line: 'a \"b'}", nil, `f.yaml:8:34: jobs.hello.props."script.command.line": has a " that is not closed; close it`},
+		{"type: HTTP\n    props: {http.uri: hunter2, http.method: GET}", nil, `f.yaml:8:23: jobs.hello.props."http.uri": is not the URL of a server; write for example http://127.0.0.1:8080/path`},
+		{"type: HTTP\n    props: {http.uri: 'http://jo:hunter2@h/', http.method: GET}", nil, `f.yaml:8:13: jobs.hello.props."http.uri": holds a password, which all who read the registry would see; put it in a file that http.uriFile names, or in`},
+		{"type: HTTP\n    props: {http.uriEnv: NOBODY_SETS_THIS, http.method: GET}", nil, `f.yaml:8:26: jobs.hello.props."http.uriEnv": names what is empty or not set; put the secret there`},
+		{"type: HTTP\n    props: {http.uri: 'http://h', http.uriEnv: WORK_URL, http.method: GET}", nil, `f.yaml:8:23: jobs.hello.props."http.uri": is a secret`},
 		{"type: HTTP\n    props: {http.uri: 'http://h'}", nil, `f.yaml:8:12: jobs.hello.props."http.method": is missing; write for example http.method: POST`},
-		{"type: HTTP\n    props: {http.uri: 'http://h', http.method: GET, http.read.timeout.milliseconds: 5s}", nil, `f.yaml:8:12: jobs.hello.props."http.read.timeout.milliseconds": is not a whole number from 0 on; write digits alone`},
+		{"type: HTTP\n    props: {http.uri: 'http://h', http.method: GET, http.read.timeout.milliseconds: 5s}", nil, `f.yaml:8:85: jobs.hello.props."http.read.timeout.milliseconds": is not a whole number from 0 on; write digits alone`},
 		{"type: COBOL", nil, `f.yaml:7:11: jobs.hello.type: "COBOL" is not a kind of job; there are: HTTP, SCRIPT`},
 		{"type: SCRIPT", function, "f.yaml:7:11: jobs.hello.type: the program has a function for this job too; remove type, or the function"},
 		{"type: DATAFLOW", nil, "f.yaml:4:3: jobs.hello: the program has no function for this job"},
 		{"type: DATAFLOW", function, "f.yaml:7:11: jobs.hello.type: the program's function for this job is no job.Dataflow; give it one, or remove type"},
-		{"type: DATAFLOW\n    props: {streaming.process: maybe}", flow, `f.yaml:8:12: jobs.hello.props."streaming.process": is neither true nor false`},
-		{"jobErrorHandlerType: PAGER", function, `f.yaml:7:26: jobs.hello.jobErrorHandlerType: "PAGER" is unknown (forgotten import?); there are: IGNORE, LOG, STOP, THROW, WEBHOOK`},
-		{"jobErrorHandlerType: WEBHOOK\n    props: {webhook.secret: hunter2}", function, `f.yaml:8:12: jobs.hello.props."webhook.urlEnv": is missing`},
+		{"type: DATAFLOW\n    props: {streaming.process: maybe}", flow, `f.yaml:8:32: jobs.hello.props."streaming.process": is neither true nor false`},
+		{"jobErrorHandlerType: PAGER", function, `f.yaml:7:26: jobs.hello.jobErrorHandlerType: "PAGER" is unknown (forgotten import?); there are: `},
+		{"jobErrorHandlerType: STPO", function, `f.yaml:7:26: jobs.hello.jobErrorHandlerType: "STPO" is unknown; did you mean STOP?`},
+		{"type: SCRIT", nil, `f.yaml:7:11: jobs.hello.type: "SCRIT" is not a kind of job; did you mean SCRIPT?`},
+		{"type: DATAFLO", nil, `f.yaml:7:11: jobs.hello.type: "DATAFLO" is not a kind of job; did you mean DATAFLOW?`},
+		{"jobErrorHandlerType: WEBHOOK\n    props: {webhook.secret: hunter2}", function, `f.yaml:8:13: jobs.hello.props."webhook.secret": is a secret, which all`},
+		{"jobErrorHandlerType: WEBHOOK\n    props: {webhook.secretEnv: NOBODY_SETS_THIS}", function, `f.yaml:8:12: jobs.hello.props."webhook.urlEnv": is missing`},
+		{"jobErrorHandlerType: WEBHOOK\n    props: {webhook.url: 'http://h', notify.limits: 3}", function, `f.yaml:8:38: jobs.hello.props."notify.limits": is not a setting of an error handler; did you mean notify.limit?`},
+		{"jobErrorHandlerType: wecom\n    props:\n      wechat.webhook: hunter2", function, `f.yaml:9:7: jobs.hello.props."wechat.webhook": is a secret, which all`},
 		{"attempts: 0", function, "f.yaml:7:15: jobs.hello.attempts: is less than 1; write how often a run is tried in all, such as 3"},
 		{"timeout: 5", function, "f.yaml:7:14: jobs.hello.timeout: has no unit; write for example 30s"},
 	} {
@@ -156,6 +162,33 @@ func TestBadWork(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrConfig)
 	}
 }
+
+// An error of the program's own kind, or function, that names no field is told too.
+func TestErrorsOfTheProgram(t *testing.T) {
+	errNone := errors.New("there is no database")
+	cfg, err := Parse("f.yaml", []byte(oneJob+"shardingTotalCount: 1\n    type: MINE\n"))
+	require.NoError(t, err)
+	kinds := job.Kinds{"MINE": job.KindFunc(func(core.JobConfig) (core.Job, error) { return nil, errNone })}
+	_, err = cfg.Work("hello", nil, kinds)
+	require.EqualError(t, err, "f.yaml:7:11: jobs.hello.type: there is no database")
+	require.ErrorIs(t, err, errNone)
+	reg := memory.NewServer(memory.Config{}).Registry("b")
+	defer reg.Close()
+	require.ErrorIs(t, cfg.Bind(core.New(reg), nil, kinds), errNone)
+	cfg, err = Parse("f.yaml", []byte(oneJob+"shardingTotalCount: 1\n"))
+	require.NoError(t, err)
+	_, err = cfg.Work("hello", configurable{core.JobFunc(nil), errNone})
+	require.EqualError(t, err, "f.yaml:4:3: jobs.hello: there is no database")
+}
+
+// configurable refuses every configuration.
+type configurable struct {
+	core.Job
+
+	err error
+}
+
+func (c configurable) Configured(core.JobConfig) (core.Job, error) { return nil, c.err }
 
 // STOP, from the file: the job disables itself.
 func TestStopByFile(t *testing.T) {

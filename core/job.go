@@ -66,7 +66,8 @@ type Shard struct {
 	Attempt int
 	// TaskID names this run in ElasticJob's form, job@-@item@-@READY@-@ip@-@instance, where
 	// the last part ends in epoch and fire, so that no two runs share one. Attempts of
-	// one run do.
+	// one run do. With SourceFailover the third part is FAILOVER, as in ElasticJob's Cloud;
+	// its Lite, which knows the word, says READY then too.
 	TaskID string
 	// Yield is closed when the leader wants the item back, or the scheduler stops: a long
 	// run should then end at its next safe point. Nothing forces it to, and its context is

@@ -257,7 +257,10 @@ func TestSettings(t *testing.T) {
 		{map[string]string{"webhook.urlEnv": "NOBODY_SETS_THIS"}, "Props.webhook.urlEnv: names what is empty or not set; put the secret there"},
 		{map[string]string{"webhook.urlFile": file, "webhook.urlEnv": "X"}, "Props.webhook.urlFile: is given, and webhook.urlEnv too; leave one"},
 		{map[string]string{"webhook.url": "http://h", "notify.limit": "0"}, "Props.notify.limit: is 0: nothing would be sent; give at least 1, or another handler"},
-		{map[string]string{"webhook.url": "http://h", "webhook.readTimeoutMilliseconds": "5s"}, "Props.webhook.readTimeoutMilliseconds: is not a whole number from 0 on; write digits alone"},
+		{map[string]string{"webhook.url": "http://h", "webhook.readTimeoutMilliseconds": "5s"}, "Props.webhook.readTimeoutMilliseconds: is not a whole number of milliseconds from 1 to 86400000, and the run waits for its message; leave it out for 5000"},
+		{map[string]string{"webhook.url": "http://h", "webhook.connectTimeoutMilliseconds": "0"}, "Props.webhook.connectTimeoutMilliseconds: is not a whole number of milliseconds from 1 to 86400000, and the run waits for its message; leave it out for 3000"},
+		{map[string]string{"webhook.url": "http://h", "webhook.readTimeoutMilliseconds": "-1"}, "Props.webhook.readTimeoutMilliseconds: is not a whole number of milliseconds from 1 to 86400000, and the run waits for its message; leave it out for 5000"},
+		{map[string]string{"webhook.url": "http://h", "webhook.readTimeoutMilliseconds": "99999999999"}, "Props.webhook.readTimeoutMilliseconds: is not a whole number of milliseconds from 1 to 86400000, and the run waits for its message; leave it out for 5000"},
 	} {
 		_, err := errorhandler.Open("WEBHOOK", c.props)
 		require.EqualError(t, err, c.want)

@@ -2,6 +2,7 @@ package errorhandler
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -69,6 +70,24 @@ func (s *Settings) Bool(key string, otherwise bool) bool {
 // Milliseconds is a duration.
 func (s *Settings) Milliseconds(key string, otherwise time.Duration) time.Duration {
 	return time.Duration(s.Int(key, int(otherwise/time.Millisecond))) * time.Millisecond
+}
+
+// longestTimeout is more than a run can sensibly wait for its message.
+const longestTimeout = 24 * time.Hour
+
+// Timeout is how long a message may take, in milliseconds. It is a bound in any case: the run
+// waits for its message.
+func (s *Settings) Timeout(key string, otherwise time.Duration) time.Duration {
+	v := s.props[key]
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 || n > int(longestTimeout/time.Millisecond) {
+		s.Wrong(key, fmt.Sprintf("is not a whole number of milliseconds from 1 to %d, and the run waits for its message; leave it out for %d",
+			longestTimeout/time.Millisecond, otherwise/time.Millisecond))
+	}
+	return time.Duration(n) * time.Millisecond
 }
 
 // Secret is what the file of keyFile or the variable of keyEnv holds, "" when neither is given.

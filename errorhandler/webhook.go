@@ -21,7 +21,8 @@ import (
 type Poster struct {
 	// URL is the address.
 	URL string
-	// Connect and Read bound the connection and the rest.
+	// Connect and Read bound the connection and the rest, and are above 0: a run waits for its
+	// message.
 	Connect, Read time.Duration
 }
 
@@ -65,8 +66,8 @@ func Posting(s *Settings, prefix, address string) Poster {
 	}
 	return Poster{
 		URL:     address,
-		Connect: s.Milliseconds(prefix+".connectTimeoutMilliseconds", 3*time.Second),
-		Read:    s.Milliseconds(prefix+".readTimeoutMilliseconds", 5*time.Second),
+		Connect: s.Timeout(prefix+".connectTimeoutMilliseconds", 3*time.Second),
+		Read:    s.Timeout(prefix+".readTimeoutMilliseconds", 5*time.Second),
 	}
 }
 

@@ -2,6 +2,7 @@ package job
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,11 @@ type shardingContext struct {
 	ShardingParameter  string `json:"shardingParameter,omitempty"`
 }
 
-// contextOf is the sharding context of a run, as JSON without anything but ASCII.
+// gsons are the characters of a text that Gson escapes and Go's encoder does not; the form of
+// JSON itself has neither.
+var gsons = strings.NewReplacer("=", `\u003d`, "'", `\u0027`)
+
+// contextOf is the sharding context of a run as ElasticJob's Gson writes it, byte for byte.
 func contextOf(s core.Shard) string {
 	text, err := json.Marshal(shardingContext{
 		JobName: s.Job, TaskID: s.TaskID, ShardingTotalCount: s.Total, JobParameter: s.JobParam,
@@ -30,21 +35,20 @@ func contextOf(s core.Shard) string {
 	if err != nil {
 		panic(err) // strings and numbers can always be marshalled
 	}
-	return escaped(string(text))
+	return gsons.Replace(string(text))
 }
 
-// escaped writes what is not ASCII as JSON's \u, which fits everywhere.
-func escaped(text string) string {
+// headerOf is contextOf for a header of HTTP, which holds printable ASCII alone: the rest is
+// written as JSON's \u.
+func headerOf(s core.Shard) string {
 	var b strings.Builder
-	for _, r := range text {
+	for _, r := range contextOf(s) {
 		if r < utf8.RuneSelf && r != 0x7f {
 			b.WriteRune(r)
 			continue
 		}
 		for _, u := range utf16.Encode([]rune{r}) {
-			b.WriteString(`\u`)
-			hex := strconv.FormatUint(uint64(u), 16)
-			b.WriteString(strings.Repeat("0", 4-len(hex)) + hex)
+			fmt.Fprintf(&b, `\u%04x`, u)
 		}
 	}
 	return b.String()

@@ -15,15 +15,32 @@
 //	{"jobName":"hello","taskId":"hello@-@2@-@READY@-@10.0.0.1@-@web-1-…","shardingTotalCount":3,
 //	 "jobParameter":"","shardingItem":2,"shardingParameter":"Shenzhen"}
 //
-// shardingParameter is left out where the item has none. A script gets it as its last argument,
-// and in its environment:
+// shardingParameter is left out where the item has none. It is byte for byte what ElasticJob's
+// Gson makes of the same values: in texts < > & = and ' are \u003c and so on, beside what JSON has to
+// escape, and what is not ASCII stands as it is. A script gets it as its last argument, and in its
+// environment:
 //
 //	ELASTICRON_SHARDING_CONTEXT   the same JSON
 //	ELASTICRON_JOB, ELASTICRON_ITEM, ELASTICRON_TOTAL, ELASTICRON_PARAM, ELASTICRON_JOB_PARAM,
 //	ELASTICRON_TASK_ID, ELASTICRON_DUE (RFC 3339), ELASTICRON_ATTEMPT, ELASTICRON_SOURCE,
 //	ELASTICRON_FENCE              the fields of core.Shard
 //
-// A request has it in the header shardingContext, where what is not ASCII is escaped.
+// A request has it in the header shardingContext, where what is not ASCII is escaped too.
+//
+// # Differences from ElasticJob
+//
+// A command line without quotes, tabs, line ends and backslashes is run alike. Otherwise ElasticJob's
+// commons-exec, once it has split the line, does more with it than Script:
+//
+//   - An argument with a space in it gets quotes around it, which the command then sees: with
+//     sh -c 'echo a' the shell looks for a command named "echo a". Here it is echo with an argument.
+//   - Quotes and spaces at the ends of an argument go, also those that stood within other quotes:
+//     '"a"' is a, here "a" with its quotes. What has both kinds inside is an error.
+//   - The name of the command has slashes for its backslashes.
+//   - Tabs and line ends outside of quotes are parts of a word, here they end it.
+//
+// A request's status of 400 or more is an error here, and only logged there. Its timeouts bound it as
+// a whole (HTTP.ReadTimeout), there each read by itself.
 //
 // # When a run is cut off
 //

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
@@ -35,9 +36,12 @@ type HTTP struct {
 	ContentType string
 	// Header are more headers.
 	Header http.Header
-	// ConnectTimeout bounds making the connection. 0 is 3 s.
+	// ConnectTimeout bounds making the connection. 0 is 3 s, negative is no bound.
 	ConnectTimeout time.Duration
-	// ReadTimeout bounds the rest, to the last byte of the answer. 0 is 5 s.
+	// ReadTimeout bounds the rest, to the last byte of the answer; what connecting did not need
+	// is added. ElasticJob's bounds each read of some bytes by itself, so that an answer which
+	// trickles may take for ever there. 0 is 5 s, negative is no bound. The end of the run's
+	// context ends the request in any case.
 	ReadTimeout time.Duration
 	// MaxResponse bounds what is read of the answer, in bytes. 0 is 64 KiB.
 	MaxResponse int
@@ -82,8 +86,8 @@ func (c *HTTP) Validate() error {
 	if c.Method != "" && !slices.Contains(methods, c.Method) {
 		errs = append(errs, field.Errorf("Method", "%.20q is not a method; write one of %s", c.Method, strings.Join(methods, ", ")))
 	}
-	if c.ConnectTimeout < 0 || c.ReadTimeout < 0 || c.MaxResponse < 0 {
-		errs = append(errs, field.Errorf("ReadTimeout", "ConnectTimeout, ReadTimeout and MaxResponse are not negative; leave them out for their defaults"))
+	if c.MaxResponse < 0 {
+		errs = append(errs, field.Errorf("MaxResponse", "%d is negative; leave it out for 64 KiB", c.MaxResponse))
 	}
 	return errors.Join(errs...)
 }
@@ -94,8 +98,8 @@ func (c *HTTP) Run(ctx context.Context, s core.Shard) error {
 		return err
 	}
 	connect, read := cmp.Or(c.ConnectTimeout, 3*time.Second), cmp.Or(c.ReadTimeout, 5*time.Second)
-	c.once.Do(func() { c.client = cmp.Or(c.Client, ownClient(connect)) })
-	ctx, cancel := context.WithTimeoutCause(ctx, connect+read, fmt.Errorf("no answer within %v", connect+read))
+	c.once.Do(func() { c.client = cmp.Or(c.Client, ownClient(max(connect, 0))) })
+	ctx, cancel := bounded(ctx, connect, read)
 	defer cancel()
 	req, err := c.request(ctx, s)
 	if err != nil {
@@ -119,6 +123,29 @@ func (c *HTTP) Run(ctx context.Context, s core.Shard) error {
 	return nil
 }
 
+// bounded is the context of a request. Where the connection has no bound, that of the answer
+// counts while there is one; where the answer has none, connecting is the dialer's to bound.
+func bounded(ctx context.Context, connect, read time.Duration) (context.Context, context.CancelFunc) {
+	switch {
+	case read < 0:
+		return ctx, func() {}
+	case connect >= 0:
+		return context.WithTimeoutCause(ctx, connect+read, noAnswer(connect+read))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(read, func() { cancel(noAnswer(read)) })
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { timer.Stop() },
+		GotConn: func(httptrace.GotConnInfo) { timer.Reset(read) },
+	})
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+func noAnswer(bound time.Duration) error { return fmt.Errorf("no answer within %v", bound) }
+
 func (c *HTTP) request(ctx context.Context, s core.Shard) (*http.Request, error) {
 	method := cmp.Or(c.Method, http.MethodGet)
 	var body io.Reader
@@ -138,7 +165,7 @@ func (c *HTTP) request(ctx context.Context, s core.Shard) (*http.Request, error)
 	if c.ContentType != "" {
 		req.Header.Set("Content-Type", c.ContentType)
 	}
-	req.Header[contextHeader] = []string{contextOf(s)}
+	req.Header[contextHeader] = []string{headerOf(s)}
 	return req, nil
 }
 
@@ -153,7 +180,7 @@ func (c *HTTP) failed(ctx context.Context, req *http.Request, err error) error {
 	return fmt.Errorf("http: %s %s: %w", req.Method, req.URL.Host, err)
 }
 
-// ownClient keeps no connection, so that nothing is left behind by a job.
+// ownClient keeps no connection, so that nothing is left behind by a job. 0 is no bound.
 func ownClient(connect time.Duration) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,

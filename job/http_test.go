@@ -3,11 +3,14 @@ package job
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -39,7 +42,7 @@ func TestHTTPRequest(t *testing.T) {
 	}
 	require.NoError(t, c.Validate())
 	require.NoError(t, c.Run(t.Context(), s))
-	require.Equal(t, seen{"POST", "/a?b=c", "application/json", "yes", `{"x":1}`, contextOf(s)}, got)
+	require.Equal(t, seen{"POST", "/a?b=c", "application/json", "yes", `{"x":1}`, headerOf(s)}, got)
 	require.Equal(t, 200, status)
 	require.Equal(t, "done", answer)
 	var back shardingContext
@@ -48,7 +51,7 @@ func TestHTTPRequest(t *testing.T) {
 
 	// A body is none of GET.
 	require.NoError(t, (&HTTP{URL: url, Body: "x"}).Run(t.Context(), s))
-	require.Equal(t, seen{"GET", "/", "", "", "", contextOf(s)}, got)
+	require.Equal(t, seen{"GET", "/", "", "", "", headerOf(s)}, got)
 }
 
 // The header has ElasticJob's spelling on the wire.
@@ -112,6 +115,9 @@ func TestHTTPTimeouts(t *testing.T) {
 			c := &HTTP{URL: url + "/?token=secret", ConnectTimeout: 50 * time.Millisecond, ReadTimeout: 150 * time.Millisecond}
 			err := c.Run(t.Context(), core.Shard{})
 			require.EqualError(t, err, "http: GET "+strings.TrimPrefix(url, "http://")+": no answer within 200ms")
+			c = &HTTP{URL: url + "/?token=secret", ConnectTimeout: -1, ReadTimeout: 150 * time.Millisecond}
+			err = c.Run(t.Context(), core.Shard{})
+			require.EqualError(t, err, "http: GET "+strings.TrimPrefix(url, "http://")+": no answer within 150ms")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(core.ErrStopped)
 			require.ErrorIs(t, (&HTTP{URL: url}).Run(ctx, core.Shard{}), core.ErrStopped)
@@ -124,9 +130,53 @@ func TestHTTPTimeouts(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
+// No bound is what it says, for the connection and for the answer.
+func TestHTTPWithoutTimeouts(t *testing.T) {
+	for _, c := range []struct {
+		connect, read time.Duration
+		// connects is how long making the connection takes, ends when the request has ended.
+		connects, ends time.Duration
+		want           string
+	}{
+		{0, 0, time.Second, 8 * time.Second, "no answer within 8s"},
+		{-1, 0, time.Hour, time.Hour + 5*time.Second, "no answer within 5s"},
+		{-1, time.Second, time.Hour, time.Hour + time.Second, "no answer within 1s"},
+		{0, -1, time.Second, 100 * time.Hour, "the run was killed"},
+		{-1, -1, time.Hour, 100 * time.Hour, "the run was killed"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Hour, errors.New("the run was killed"))
+			defer cancel()
+			began := time.Now()
+			err := (&HTTP{
+				URL: "http://h.invalid", ConnectTimeout: c.connect, ReadTimeout: c.read,
+				Client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+					trace := httptrace.ContextClientTrace(r.Context())
+					if trace == nil {
+						trace = &httptrace.ClientTrace{GetConn: func(string) {}, GotConn: func(httptrace.GotConnInfo) {}}
+					}
+					trace.GetConn("h.invalid:80")
+					<-time.After(c.connects)
+					trace.GotConn(httptrace.GotConnInfo{})
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				})},
+			}).Run(ctx, core.Shard{})
+			require.EqualError(t, err, "http: GET h.invalid: "+c.want)
+			require.Equal(t, c.ends, time.Since(began))
+		})
+	}
+	// The job's own client has the bounds of its connection from it.
+	for connect, want := range map[time.Duration]time.Duration{0: 3 * time.Second, -1: 0, time.Minute: time.Minute} {
+		c := &HTTP{URL: serve(t, func(http.ResponseWriter, *http.Request) {}), ConnectTimeout: connect, ReadTimeout: -1}
+		require.NoError(t, c.Run(t.Context(), core.Shard{}))
+		require.Equal(t, want, c.client.Transport.(*http.Transport).TLSHandshakeTimeout)
+	}
+}
+
 func TestHTTPValidate(t *testing.T) {
 	for _, c := range []*HTTP{
-		{}, {URL: "hunter2"}, {URL: "ftp://h/hunter2"}, {URL: "http:///hunter2"}, {URL: "http://h", Method: "FETCH"}, {URL: "http://h", ReadTimeout: -1},
+		{}, {URL: "hunter2"}, {URL: "ftp://h/hunter2"}, {URL: "http:///hunter2"}, {URL: "http://h", Method: "FETCH"}, {URL: "http://h", MaxResponse: -1},
 	} {
 		err := c.Validate()
 		require.ErrorIs(t, err, core.ErrConfig)

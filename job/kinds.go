@@ -37,7 +37,10 @@ type Kinds map[string]Kind
 //	SCRIPT   script.command.line (needed); script.dir, script.timeout.milliseconds,
 //	         script.grace.milliseconds, script.output.bytes
 //	HTTP     http.uri and http.method (needed); http.data, http.content.type,
-//	         http.connect.timeout.milliseconds, http.read.timeout.milliseconds
+//	         http.connect.timeout.milliseconds (3000), http.read.timeout.milliseconds (5000)
+//
+// A timeout of 0 is no bound, as in ElasticJob; the run's timeout, if it has one, ends the request all the same. The
+// two others bound the whole request, connecting and answer together, and not each read (HTTP.ReadTimeout).
 //
 // A URL that holds a secret stands in a file that http.uriFile names, or in an environment variable that http.uriEnv
 // names; one with a password is refused as http.uri, since all who can read the registry would see it.
@@ -108,8 +111,24 @@ func (p *props) flag(key string, missing bool) bool {
 	return missing
 }
 
+// century bounds what is said in milliseconds, so that no sum of two overflows.
+const century = 100 * 365 * 24 * time.Hour
+
 func (p *props) milliseconds(key string) time.Duration {
-	return time.Duration(p.number(key)) * time.Millisecond
+	n := int64(p.number(key))
+	if n > int64(century/time.Millisecond) {
+		p.wrong(key, "is more than 100 years; write fewer milliseconds")
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+// bound is what the prop says, negative for the 0 that is no bound, and 0 where it says nothing.
+func (p *props) bound(key string) time.Duration {
+	if d := p.milliseconds(key); d != 0 || p.of[key] == "" {
+		return d
+	}
+	return -1
 }
 
 // checked adds what Validate has to say of a field, at the prop that it was read from.
@@ -157,10 +176,10 @@ func request(cfg core.JobConfig) (core.Job, error) {
 	c := &HTTP{
 		URL: p.uri(), Method: p.needed("http.method", "http.method: POST"),
 		Body: cfg.Props["http.data"], ContentType: cfg.Props["http.content.type"],
-		ConnectTimeout: p.milliseconds("http.connect.timeout.milliseconds"), ReadTimeout: p.milliseconds("http.read.timeout.milliseconds"),
+		ConnectTimeout: p.bound("http.connect.timeout.milliseconds"), ReadTimeout: p.bound("http.read.timeout.milliseconds"),
 	}
 	c.Method = strings.ToUpper(c.Method)
-	if err := p.checked(c.Validate(), map[string]string{"URL": "http.uri", "Method": "http.method", "ReadTimeout": "http.read.timeout.milliseconds"}); err != nil {
+	if err := p.checked(c.Validate(), map[string]string{"URL": "http.uri", "Method": "http.method"}); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -41,6 +41,22 @@ func TestPropsOfKinds(t *testing.T) {
 	require.NoError(t, err)
 	want := &HTTP{URL: "http://h/p", Method: "POST", Body: "x=y", ContentType: "text/plain", ConnectTimeout: 100 * time.Millisecond, ReadTimeout: 200 * time.Millisecond}
 	require.Empty(t, cmp.Diff(want, got, cmpopts.IgnoreUnexported(HTTP{})))
+	// 0 is no bound, as in ElasticJob, and nothing at all is the default.
+	for text, want := range map[string]time.Duration{"0": -1, "": 0, "1": time.Millisecond} {
+		got, err = BuiltIn().New("HTTP", core.JobConfig{Props: map[string]string{
+			"http.uri": "http://h/p", "http.method": "GET", "http.connect.timeout.milliseconds": text, "http.read.timeout.milliseconds": text,
+		}})
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{want, want}, []time.Duration{got.(*HTTP).ConnectTimeout, got.(*HTTP).ReadTimeout}, text)
+	}
+	for text, want := range map[string]string{
+		"-1": "is not a whole number from 0 on; write digits alone", "5s": "is not a whole number from 0 on; write digits alone",
+		"9223372036854775": "is more than 100 years; write fewer milliseconds",
+	} {
+		_, err = BuiltIn().New("HTTP", core.JobConfig{Props: map[string]string{"http.uri": "http://h/p", "http.method": "GET", "http.read.timeout.milliseconds": text}})
+		require.ErrorIs(t, err, core.ErrConfig)
+		require.EqualError(t, err, "Props.http.read.timeout.milliseconds: "+want)
+	}
 	for _, props := range []map[string]string{
 		nil, {"script.command.line": "a", "script.output.bytes": "-1"}, {"script.command.line": `a "`},
 	} {

@@ -18,8 +18,10 @@ import (
 // Script runs a command for each item. It fails with a *ScriptError when the command exits
 // with anything but 0. No shell is involved: for one, write sh -c '…'.
 type Script struct {
-	// Command is a command line. It is split as ElasticJob splits it: at spaces that
-	// stand in neither "" nor ''; a backslash means nothing.
+	// Command is a command line. It is split at spaces, tabs and line ends that stand in
+	// neither "" nor ''. Those quotes go, all else stays: a backslash means nothing. ElasticJob
+	// splits at spaces alone, and hands on other arguments where there are quotes, tabs or
+	// backslashes: see Differences in the package's documentation.
 	Command string
 	// Args are the command and its arguments, in place of Command.
 	Args []string
@@ -151,8 +153,9 @@ func scriptError(ctx context.Context, err error, output []byte) error {
 	return e
 }
 
-// split takes a command line apart as commons-exec does for ElasticJob. A library of shells
-// would take a backslash for an escape, and not run the same command.
+// split takes a command line apart, where it has no tabs and line ends as commons-exec does for
+// ElasticJob; what that then does to the arguments is not done here. A library of shells would
+// take a backslash for an escape, and not run the same command.
 func split(line string) ([]string, error) {
 	var args []string
 	var word strings.Builder

@@ -62,8 +62,8 @@ func TestScriptIsToldItsItem(t *testing.T) {
 	require.Len(t, lines, 5, got)
 	require.Equal(t, "2", lines[0])
 	require.Equal(t, "own", lines[1])
-	const want = `{"jobName":"hello","taskId":"hello@-@2@-@READY@-@10.0.0.1@-@web-1-0-x","shardingTotalCount":3,"jobParameter":"p","shardingItem":2,"shardingParameter":"\u6df1\u5733 \"x\""}`
-	require.Equal(t, []string{want, want}, lines[2:4], "byte for byte, in the order of ElasticJob's")
+	const want = `{"jobName":"hello","taskId":"hello@-@2@-@READY@-@10.0.0.1@-@web-1-0-x","shardingTotalCount":3,"jobParameter":"p","shardingItem":2,"shardingParameter":"深圳 \"x\""}`
+	require.Equal(t, []string{want, want}, lines[2:4], "byte for byte, as ElasticJob's")
 	require.Equal(t, `2/3 深圳 "x" 7 2026-01-02T03:04:05Z schedule 1 yes`, lines[4])
 	var back shardingContext
 	require.NoError(t, json.Unmarshal([]byte(lines[2]), &back))

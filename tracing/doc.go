@@ -19,9 +19,12 @@
 //
 // # What is different from ElasticJob
 //
-// A TaskID is another one for each run. ElasticJob writes three rows for a fire that has no items
-// on an instance; here nothing happens then, and nothing is told. What is skipped is TASK_DROPPED, what was
-// cut by the death of an instance TASK_LOST; ElasticJob writes neither.
+// A TaskID is another one for each run. Where an item runs again after the death of its instance, TaskID
+// and Source of the Execution say FAILOVER, as ElasticJob's Cloud wrote it: its Lite, which has the words,
+// says READY and NORMAL_TRIGGER then too. TaskID and ExecutionType of a Status say READY here as there.
+// ElasticJob writes three rows for a fire that has no items on an instance; here nothing happens then,
+// and nothing is told. What is skipped is TASK_DROPPED, what was cut by the death of an instance
+// TASK_LOST; ElasticJob writes neither.
 //
 // # Concurrency
 //

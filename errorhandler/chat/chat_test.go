@@ -129,3 +129,21 @@ func TestSecretsAreNeeded(t *testing.T) {
 		require.NotContains(t, err.Error(), "hunter2")
 	}
 }
+
+// A run waits for its message, so that nothing may be without a bound.
+func TestTimeoutsAreBounds(t *testing.T) {
+	t.Setenv("CHAT_HOOK", "https://h/hunter2")
+	for name, prefix := range map[string]string{"SLACK": "slack", "DINGTALK": "dingtalk", "WECOM": "wechat", "LARK": "feishu"} {
+		for _, key := range []string{prefix + ".connectTimeoutMilliseconds", prefix + ".readTimeoutMilliseconds"} {
+			for value, fine := range map[string]bool{"": true, "1": true, "0": false, "-1": false} {
+				_, err := errorhandler.Open(name, map[string]string{prefix + ".webhookEnv": "CHAT_HOOK", key: value})
+				if fine {
+					require.NoError(t, err, key)
+					continue
+				}
+				require.ErrorIs(t, err, core.ErrConfig)
+				require.ErrorContains(t, err, "Props."+key+": is not a whole number of milliseconds from 1 to ")
+			}
+		}
+	}
+}

@@ -9,7 +9,7 @@
 //	email.useSsl                                true: TLS from the beginning; false: STARTTLS where the
 //	                                            server has it
 //	email.subject                               ElasticJob error message
-//	email.timeoutMilliseconds                   10000, for one mail
+//	email.timeoutMilliseconds                   10000, for one mail; at least 1
 //
 // The names and defaults are ElasticJob's, but that the password comes from a file or the
 // environment. The server's certificate is always checked.

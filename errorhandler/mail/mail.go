@@ -31,7 +31,7 @@ func open(s *errorhandler.Settings) *letterbox {
 		host: s.Needed("email.host"), from: s.Needed("email.from"), to: list(s.Needed("email.to")),
 		cc: list(s.Text("email.cc", "")), bcc: list(s.Text("email.bcc", "")),
 		subject: s.Text("email.subject", "ElasticJob error message"),
-		timeout: s.Milliseconds("email.timeoutMilliseconds", 10*time.Second),
+		timeout: s.Timeout("email.timeoutMilliseconds", 10*time.Second),
 	}
 	s.Needed("email.port")
 	port := s.Int("email.port", 0)

@@ -100,4 +100,15 @@ func TestSettings(t *testing.T) {
 	require.ErrorContains(t, err, "Props.email.password: is a secret")
 	require.NotContains(t, err.Error(), "hunter2")
 	require.Equal(t, 1, strings.Count(err.Error(), "Props."))
+	for value, want := range map[string]string{"0": "is not a whole number of milliseconds from 1 to ", "-1": "is not a whole number of milliseconds from 1 to ", "1": ""} {
+		_, err = errorhandler.Open("EMAIL", map[string]string{
+			"email.host": "h", "email.port": "25", "email.from": "a@example.org", "email.to": "a@example.org", "email.timeoutMilliseconds": value,
+		})
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "Props.email.timeoutMilliseconds: "+want)
+		require.NotContains(t, err.Error(), "\n", "one error for one mistake")
+	}
 }

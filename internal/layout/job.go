@@ -106,7 +106,7 @@ func (j Job) NamespaceRoot() string { return j.own[len("/"+OwnNamespace) : j.nam
 
 // Root is the job's own directory. Its value is the Java class or type of the job, or
 // empty: a Java member refuses to start when it finds any text there but its own class
-// name, and one of 3.0.0 to 3.0.3 also when it finds none.
+// name, and one of 3.0.0 to 3.0.2 also when it finds none.
 func (j Job) Root() string { return j.own[len("/"+OwnNamespace):] }
 
 // Config holds the configuration: MarshalConfig, UnmarshalConfig.
@@ -184,8 +184,9 @@ func (j Job) ofItem(item int, node string) string {
 // ItemInstance holds the id of the instance that item is assigned to.
 func (j Job) ItemInstance(item int) string { return j.ofItem(item, "/instance") }
 
-// Running exists while item runs and holds the id of who runs it. It is
-// persistent when the configuration has failover, ephemeral otherwise.
+// Running exists while item runs and holds the id of who runs it. Elasticron's is
+// ephemeral. ElasticJob's, from 3.0.2 on, is persistent where the configuration has
+// failover: what of it a dead instance has left is run again by whoever comes next.
 func (j Job) Running(item int) string { return j.ofItem(item, "/running") }
 
 // Misfire exists when a fire of item was missed.

@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"io/fs"
 	"os"
 	"strings"
 
@@ -13,7 +14,7 @@ func Given(props map[string]string, key string) bool {
 }
 
 // Read is what the file of keyFile, without line breaks at its end, or the variable of keyEnv holds; "" when neither is
-// given. key itself is refused.
+// given. key itself is refused. A secret that is not there is fs.ErrNotExist.
 func Read(props map[string]string, key string) (string, error) {
 	file, env := props[key+"File"], props[key+"Env"]
 	switch {
@@ -35,7 +36,7 @@ func Read(props map[string]string, key string) (string, error) {
 
 func filled(key, value string) (string, error) {
 	if value == "" {
-		return "", field.Errorf("Props."+key, "names what is empty or not set; put the secret there")
+		return "", &field.Error{Field: "Props." + key, Problem: "names what is empty or not set; put the secret there", Err: fs.ErrNotExist}
 	}
 	return value, nil
 }

@@ -30,8 +30,8 @@
 //
 // The descriptors @yearly (@annually), @monthly, @weekly (Sunday), @daily
 // (@midnight) and @hourly stand for the start of each period. All of it is compared
-// with the fires of Quartz 2.3.2; testdata/quartz-differences.tsv lists every
-// difference and its reason.
+// with the fires of Quartz 2.3.2; testdata/quartz-differences.tsv has every kind of
+// difference that is known, with its reason.
 //
 // "@every 90s" fires at the multiples of its period since the Unix epoch, so that
 // all members of a cluster agree and a restart shifts nothing. "@delay 90s" fires

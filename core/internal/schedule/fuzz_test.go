@@ -15,7 +15,7 @@ import (
 func FuzzParse(f *testing.F) {
 	for _, expr := range []string{
 		"0/5 * * * * ?", "0 15 10 ? * 6#3 2026-2029", "0 0 22-2/2 L-3W NOV-FEB ?", "0 0 0 ? * FRI-MON,2#1,7L", "*/7 5/15 1,2 31W * ?",
-		"0 0 0 30 2 ?", "TZ=UTC", "CRON_TZ=", "@every 90s", "@every 1ns", "@delay 5m", "@", "* * * * *", "0 0 12 * * ？", "0 0 0 L-31 * ?", "0 0 0 #/- * ?",
+		"0 0 0 30 2 ?", "TZ=UTC", "CRON_TZ=", "@every 90s", "@every 1ns", "@delay 5m", "@", "* * * * *", "0 9 1 * 5-7/2,1#2", "0 0 12 * * ？", "0 0 0 L-31 * ?", "0 0 0 #/- * ?",
 	} {
 		f.Add(expr, "America/New_York", int64(1772926200), uint8(0))
 		f.Add(expr, "GMT-03:30", int64(4102444799), uint8(3))

@@ -132,40 +132,6 @@ func checkCount(words []string) error {
 	}
 }
 
-// suggest is the Quartz form of a five-field expression, when there is one.
-func suggest(words []string) string {
-	dom, dow := words[2], words[4]
-	switch {
-	case dom == "?" || dow == "?":
-	case dow == "*":
-		dow = "?"
-	case dom == "*":
-		dom = "?"
-	}
-	with := []string{"0", words[0], words[1], dom, words[3], fromCrontab(dow)}
-	if _, err := compile(with); err != nil {
-		return "put the seconds in front"
-	}
-	return "write " + strings.Join(with, " ")
-}
-
-// fromCrontab names the weekdays of a plain crontab field: there 1 is Monday, in
-// Quartz it is Sunday.
-func fromCrontab(dow string) string {
-	if strings.Trim(dow, "01234567,-") != "" {
-		return dow
-	}
-	var b strings.Builder
-	for _, r := range dow {
-		if r >= '0' && r <= '7' {
-			b.WriteString(weekdays[(r-'0')%7])
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
 // checkDays requires ? in exactly one of the day fields, as Quartz does.
 func checkDays(words []string) error {
 	dom, dow := words[dayOfMonth], words[dayOfWeek]

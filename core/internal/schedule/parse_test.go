@@ -13,15 +13,17 @@ import (
 
 func TestParseErrors(t *testing.T) {
 	const (
-		sixty = "may hold 0-59 and , - * /"
-		dom   = "may hold 1-31, L, L-3, LW, 15W and , - * / ?"
-		dow   = "may hold 1-7 (1=SUN) or SUN-SAT, 6L, 6#3 and , - * / ?"
-		month = "may hold 1-12 or JAN-DEC and , - * /"
-		count = "Quartz has 6, seconds first, or 7 with the year; "
-		oneQ  = "cron: day of week: one of day of month and day of week must be ?; "
-		units = "write for example 500ms, 90s, 5m or 1h30m"
-		named = "write @every 90s, @delay 90s, @yearly, @monthly, @weekly, @daily, @hourly or @requests"
-		zones = `write an IANA name such as Asia/Shanghai or Europe/Berlin, an offset such as GMT+8 or GMT-03:30, or UTC` +
+		sixty  = "may hold 0-59 and , - * /"
+		dom    = "may hold 1-31, L, L-3, LW, 15W and , - * / ?"
+		dow    = "may hold 1-7 (1=SUN) or SUN-SAT, 6L, 6#3 and , - * / ?"
+		month  = "may hold 1-12 or JAN-DEC and , - * /"
+		count  = "Quartz has 6, seconds first, or 7 with the year; "
+		both   = " as two jobs: crontab means all of these days"
+		named5 = "put the seconds in front and name the weekdays: 1 is Sunday here, and Monday in crontab"
+		oneQ   = "cron: day of week: one of day of month and day of week must be ?; "
+		units  = "write for example 500ms, 90s, 5m or 1h30m"
+		named  = "write @every 90s, @delay 90s, @yearly, @monthly, @weekly, @daily, @hourly or @requests"
+		zones  = `write an IANA name such as Asia/Shanghai or Europe/Berlin, an offset such as GMT+8 or GMT-03:30, or UTC` +
 			` (a machine without a zone database needs import _ "time/tzdata")`
 		offset = "write GMT+8, GMT-03:30 or GMT+0530, up to 23:59, or an IANA name such as Asia/Shanghai"
 	)
@@ -31,7 +33,24 @@ func TestParseErrors(t *testing.T) {
 		{"*/5 * * * *", "cron: has 5 fields, " + count + "write 0 */5 * * * ?"},
 		{"0 9 * * 1-5", "cron: has 5 fields, " + count + "write 0 0 9 ? * MON-FRI"},
 		{"0 9 1 * *", "cron: has 5 fields, " + count + "write 0 0 9 1 * ?"},
-		{"0 9 1 * 0,7", "cron: has 5 fields, " + count + "put the seconds in front"},
+		{"0 9 * * 1-5/2", "cron: has 5 fields, " + count + "write 0 0 9 ? * MON,WED,FRI"},
+		{"0 9 * * mon-5", "cron: has 5 fields, " + count + "write 0 0 9 ? * MON-FRI"},
+		{"0 9 * * 5L", "cron: has 5 fields, " + count + "write 0 0 9 ? * FRIL"},
+		{"0 9 * * 5#2", "cron: has 5 fields, " + count + "write 0 0 9 ? * FRI#2"},
+		{"0 9 * * */2", "cron: has 5 fields, " + count + "write 0 0 9 ? * SUN,TUE,THU,SAT"},
+		{"0 9 * * 0-7", "cron: has 5 fields, " + count + "write 0 0 9 ? * SUN-SAT"},
+		{"0 9 ? * 5", "cron: has 5 fields, " + count + "write 0 0 9 ? * FRI"},
+		{"0 9 1 * 5", "cron: has 5 fields, " + count + "write 0 0 9 1 * ? and 0 0 9 ? * FRI" + both},
+		{"0 9 1 * 0,7", "cron: has 5 fields, " + count + "write 0 0 9 1 * ? and 0 0 9 ? * SUN" + both},
+		{"0 9 */2 * 5", "cron: has 5 fields, " + count + named5},
+		{"0 9 1 * */2", "cron: has 5 fields, " + count + named5},
+		{"0 9 * * 1/2", "cron: has 5 fields, " + count + named5},
+		{"0 9 * * 5-1/2", "cron: has 5 fields, " + count + named5},
+		{"0 9 * * 1-5/0", "cron: has 5 fields, " + count + named5},
+		{"0 9 * * 8", "cron: has 5 fields, " + count + named5},
+		{"0 9 * * *,1", "cron: has 5 fields, " + count + named5},
+		{"0 9 * * MON/2", "cron: has 5 fields, " + count + named5},
+		{strings.Repeat("0,", 100) + "0 9 * * MON", "cron: has 5 fields, " + count + "put the seconds in front"},
 		{"0 9 L * ?", "cron: has 5 fields, " + count + "write 0 0 9 L * ?"},
 		{"a b c d e", "cron: has 5 fields, " + count + "put the seconds in front"},
 		{"0 0 12 ? * MON, WED, FRI", "cron: has 8 fields, " + count + "no space belongs inside a field"},

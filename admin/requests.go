@@ -51,9 +51,12 @@ func (a *Admin) trigger(ctx context.Context, job string, r request.Request) (str
 	}
 	switch {
 	case r.Within == 0:
-		asked.Expires = a.now().Add(acceptedWithin)
+		asked.Within = acceptedWithin
 	case r.Within > 0:
-		asked.Expires = a.now().Add(r.Within)
+		asked.Within = r.Within
+	}
+	if asked.Within > 0 {
+		asked.Expires = a.now().Add(asked.Within)
 	}
 	id := newID()
 	return id, a.edit(ctx, func(ctx context.Context) ([]registry.Op, error) {

@@ -31,7 +31,9 @@ type Fire struct {
 // listeners are. They need neither monitoring nor a schedule with rounds, and cost no request.
 type FireListeners struct {
 	// Before is called before the functions of the fire's items here: they wait for it, each with
-	// its place. They start whatever it returns, and when its time is over.
+	// its place. They start whatever it returns, and when its time is over. Where the session is lost
+	// meanwhile, or Stop's context has ended, they are not called, and the fire is given back: it is owed
+	// as one that waited for a place. One that was killed has failed.
 	Before func(ctx context.Context, f Fire) error
 	// After is called when all items of the fire that ran here have ended, and their ends are
 	// recorded. The next fire does not wait for it; Stop does.
@@ -64,11 +66,15 @@ func (l FireListeners) validate(job string) error {
 	return e
 }
 
-// before calls the listener before a fire, once for however many of its items.
-func (j *job) before(f *firing.Fire) {
-	if l := j.scheduler.opts.fires[j.name()]; l.Before != nil {
-		f.Once(func() { j.around(f, "Before", l.Timeout, l.Before) })
+// before calls the listener before a fire, once for however many of its items. That takes time: it returns why the
+// function is not to be called any more.
+func (j *job) before(ctx context.Context, r *firing.Run) error {
+	l := j.scheduler.opts.fires[j.name()]
+	if l.Before == nil || r.Refused != nil {
+		return nil
 	}
+	r.Fire.Once(func() { j.around(r.Fire, "Before", l.Timeout, l.Before) })
+	return r.Over(ctx)
 }
 
 // FireEnded implements membership.Host: it calls the listener after a fire. Nobody waits for that but Stop.

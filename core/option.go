@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -112,9 +111,16 @@ func (o options) dispatcher() *dispatch.Dispatcher {
 }
 
 // stackOf is the stack of an error that was a panic.
-func stackOf(err error) []byte {
-	if p := (*PanicError)(nil); errors.As(err, &p) {
-		return p.Stack
-	}
-	return nil
+func stackOf(err error) (stack []byte) {
+	dispatch.Find(err, func(err error) bool {
+		p, is := err.(*PanicError) //nolint:errorlint // Find unwraps
+		if x, as := err.(interface{ As(target any) bool }); !is && as {
+			is = x.As(&p)
+		}
+		if is && p != nil {
+			stack = p.Stack
+		}
+		return is
+	})
+	return stack
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // maxNames bounds what a person has to read of this package: constants, variables, types,
-// functions and methods.
-const maxNames = 70
+// functions and methods. It was 70 until Scheduler.Run and StartError came.
+const maxNames = 74
 
 // The page of documentation stays one that is read through, and it says what each field is.
 func TestThePageIsReadThrough(t *testing.T) {

@@ -36,6 +36,9 @@ func (s *Scheduler) Runs(job string) []event.Run {
 
 // Call implements membership.Host.
 func (j *job) Call(ctx context.Context, set *settings.Settings, r *firing.Run, own *ownership.Ownership) (err error) {
+	if err := j.before(ctx, r); err != nil {
+		return err
+	}
 	s := j.shard(set, r)
 	s.own = own
 	now := j.scheduler.opts.now
@@ -56,7 +59,6 @@ func (j *job) Call(ctx context.Context, set *settings.Settings, r *firing.Run, o
 	if r.Refused != nil {
 		return r.Refused
 	}
-	j.before(r.Fire)
 	return j.work.Run(ctx, s)
 }
 

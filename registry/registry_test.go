@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -124,4 +125,69 @@ func TestEnsurePathOfAHundredLevels(t *testing.T) {
 	require.True(t, nodes[0].Exists())
 	require.NoError(t, registry.DeleteTree(t.Context(), ses, "/d"))
 	require.NoError(t, ses.Close(t.Context()))
+}
+
+// A contrary store shows nothing of what it has, and refuses what goes by that, as a server does that lacks a change.
+type contrary struct {
+	registry.Store
+
+	commits int
+	until   int // so many commits
+	refusal error
+	name    string // of a child that it shows
+}
+
+func (c *contrary) Limits() registry.Limits { return registry.PortableLimits() }
+
+func (c *contrary) Get(_ context.Context, paths ...string) ([]registry.Node, error) {
+	nodes := make([]registry.Node, len(paths))
+	for i, p := range paths {
+		nodes[i].Path = p
+		if c.commits >= c.until {
+			nodes[i].Created = 1
+		}
+	}
+	return nodes, nil
+}
+
+func (c *contrary) Children(_ context.Context, path string) ([]string, error) {
+	if c.commits >= c.until {
+		return nil, registry.ErrNotFound
+	}
+	if path == "/a" && c.name != "" {
+		return []string{c.name}, nil
+	}
+	return nil, nil
+}
+
+func (c *contrary) Commit(_ context.Context, ops ...registry.Op) (registry.Revision, error) {
+	c.commits++
+	return 0, &registry.CommitError{Op: ops[0], Err: c.refusal}
+}
+
+// Such a server is not asked without a pause, and no longer than the context lasts.
+func TestAContraryStoreIsAskedRarely(t *testing.T) {
+	for name, c := range map[string]struct {
+		refusal error
+		do      func(context.Context, registry.Store, string) error
+	}{
+		"it shows no parent":    {registry.ErrExists, registry.EnsurePath},
+		"it shows one":          {registry.ErrNoParent, registry.EnsurePath},
+		"it shows no child":     {registry.ErrNotEmpty, registry.DeleteTree},
+		"it shows what is gone": {registry.ErrNotFound, registry.DeleteTree},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				s := &contrary{until: 1 << 30, refusal: c.refusal, name: "b"}
+				require.ErrorIs(t, c.do(ctx, s, "/a"), context.DeadlineExceeded)
+				require.Less(t, s.commits, 80)
+				begun := time.Now()
+				s = &contrary{until: 3, refusal: c.refusal, name: "b"}
+				require.NoError(t, c.do(t.Context(), s, "/a"))
+				require.Less(t, time.Since(begun), 200*time.Millisecond, "what is over soon is not waited for")
+			})
+		})
+	}
 }

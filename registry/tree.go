@@ -5,6 +5,7 @@ import (
 	"errors"
 	pathpkg "path"
 	"slices"
+	"time"
 )
 
 // EnsurePath makes the persistent node path and the parents it lacks, all with empty values, and leaves those that
@@ -13,6 +14,7 @@ func EnsurePath(ctx context.Context, s Store, path string) error {
 	if err := ValidatePath(path); err != nil {
 		return err
 	}
+	var again repeated
 	for {
 		nodes, err := s.Get(ctx, lineage(path)...)
 		if err != nil {
@@ -35,7 +37,46 @@ func EnsurePath(ctx context.Context, s Store, path string) error {
 		if err != nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrNoParent) {
 			return err
 		}
+		if err != nil {
+			if err := again.wait(ctx, paths(ops)); err != nil {
+				return err
+			}
+		}
 	}
+}
+
+func paths(ops []Op) []string {
+	paths := make([]string, len(ops))
+	for i, op := range ops {
+		paths[i] = op.Path
+	}
+	return paths
+}
+
+// A repeated request is one that was refused, and goes by what was read since.
+type repeated struct {
+	read  []string
+	pause time.Duration
+}
+
+const firstPause, lastPause = 10 * time.Millisecond, time.Second
+
+// wait waits where the same was read as before, ever longer: a server of ZooKeeper that lacks a change shows it unchanged,
+// and refuses what goes by that, until it has caught up, or another one answers.
+func (r *repeated) wait(ctx context.Context, read []string) error {
+	if !slices.Equal(r.read, read) {
+		r.read, r.pause = read, firstPause
+		return nil
+	}
+	t := time.NewTimer(r.pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	r.pause = min(2*r.pause, lastPause)
+	return nil
 }
 
 // lineage returns the paths from the top to path itself, without the root.
@@ -52,19 +93,23 @@ func DeleteTree(ctx context.Context, s Store, path string) error {
 	if err := ValidatePath(path); err != nil {
 		return err
 	}
+	var again repeated
 	for {
-		err := deleteOnce(ctx, s, path)
+		paths, err := descendants(ctx, s, path)
+		if err != nil {
+			return err
+		}
+		err = deleteAll(ctx, s, paths)
 		if err == nil || (!errors.Is(err, ErrNotEmpty) && !errors.Is(err, ErrNotFound)) {
+			return err
+		}
+		if err := again.wait(ctx, paths); err != nil {
 			return err
 		}
 	}
 }
 
-func deleteOnce(ctx context.Context, s Store, path string) error {
-	paths, err := descendants(ctx, s, path)
-	if err != nil {
-		return err
-	}
+func deleteAll(ctx context.Context, s Store, paths []string) error {
 	for len(paths) > 0 {
 		n := min(len(paths), s.Limits().MaxOps)
 		ops := make([]Op, n)

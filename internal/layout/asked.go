@@ -17,8 +17,10 @@ type Request struct {
 	Parameter string `json:"parameter,omitempty"`
 	// Refuse: an item that runs when the request is accepted does not run for it.
 	Refuse bool `json:"refuse,omitempty"`
-	// Expires: it is accepted no later; zero is never.
-	Expires time.Time `json:"expires,omitzero"`
+	// Within is how long it may stand until it is accepted, and Expires when that is over by the clock of who asks, for
+	// those who have not seen it made; zero is for ever.
+	Within  time.Duration `json:"within,omitempty"`
+	Expires time.Time     `json:"expires,omitzero"`
 	// By says who asks, for people.
 	By string `json:"by,omitempty"`
 	// MadeUp: it makes up for fires that ElasticJob has missed.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -33,13 +34,18 @@ type Dispatcher struct {
 	mu     sync.Mutex
 	queue  []event.Event
 	closed bool
+	aside  sync.WaitGroup // says that the queue grows
 
 	// Of the goroutine: what it has taken from the queue, and how far it is.
 	batch   []event.Event
-	told    int // of batch
-	heard   int // listeners that have heard of batch[told]
+	told    int    // of batch
+	heard   int    // listeners that have heard of batch[told]
+	tried   int    // attempts at writing it
+	wrong   string // what the log did at the last one
 	crowd   crowd
 	leaving bool
+
+	complained atomic.Bool // about the log
 }
 
 // New starts a Dispatcher, which Close ends.
@@ -63,10 +69,16 @@ func (d *Dispatcher) put(e event.Event) {
 		d.queue = append(d.queue, e)
 	}
 	waiting := len(d.queue)
+	if waiting >= slow && waiting&(waiting-1) == 0 && !d.closed {
+		d.aside.Go(func() { d.sayHowManyWait(waiting) }) // whoever emits may hold a lock, and the goroutine is held up
+	}
 	d.mu.Unlock()
 	d.nudge()
-	if waiting >= slow && waiting&(waiting-1) == 0 && d.logs(slog.LevelWarn) {
-		d.log().LogAttrs(context.Background(), slog.LevelWarn, "a listener is slower than what it is told of, which waits in memory", slog.Int("events", waiting))
+}
+
+func (d *Dispatcher) sayHowManyWait(n int) {
+	if d.logs(slog.LevelWarn) {
+		d.complain(d.out(slog.LevelWarn, "a listener is slower than what it is told of, which waits in memory", slog.Int("events", n)))
 	}
 }
 
@@ -82,7 +94,17 @@ func Wants[E event.Event](d *Dispatcher, e E) bool {
 
 // logs reports whether the log takes records of a level.
 func (d *Dispatcher) logs(level slog.Level) bool {
-	return !d.cfg.Silent && (d.cfg.Log != nil || level >= slog.LevelWarn) && d.log().Enabled(context.Background(), level)
+	return !d.cfg.Silent && (d.cfg.Log != nil || level >= slog.LevelWarn) && d.enabled(level)
+}
+
+// enabled asks the log's handler, which may be the user's. One that panics is found out when it is given a record.
+func (d *Dispatcher) enabled(level slog.Level) (is bool) {
+	defer func() {
+		if recover() != nil {
+			is = true
+		}
+	}()
+	return d.log().Enabled(context.Background(), level)
 }
 
 func (d *Dispatcher) log() *slog.Logger {
@@ -106,6 +128,7 @@ func (d *Dispatcher) Close() {
 	d.mu.Unlock()
 	d.nudge()
 	<-d.done
+	d.aside.Wait()
 }
 
 func (d *Dispatcher) run() {
@@ -114,9 +137,11 @@ func (d *Dispatcher) run() {
 			close(d.done)
 			return
 		}
-		// A listener ended this goroutine, as testing.T.FailNow does; another goes on.
-		d.blame("ended its goroutine", nil)
-		go d.run()
+		// A listener ended this goroutine, as testing.T.FailNow does, or the log; another goes on.
+		defer func() { go d.run() }()
+		if d.told < len(d.batch) && d.tried == 0 {
+			d.blame(ended, nil)
+		}
 	}()
 	for {
 		d.tell()
@@ -146,17 +171,31 @@ func (d *Dispatcher) tell() {
 			d.heard++
 			d.call(d.cfg.Listeners[d.heard-1], e)
 		}
-		d.heard = 0
-		d.write(e)
+		for d.tried < attempts {
+			d.tried++
+			d.wrong = ended // unless it returns
+			if d.wrong = d.write(e, d.tried > 1); d.wrong == "" {
+				break
+			}
+		}
+		d.complain(d.wrong)
+		d.heard, d.tried, d.wrong = 0, 0, ""
 	}
 	d.batch, d.told = nil, 0
 }
+
+const (
+	// attempts at writing an event: as it is, and with nothing of the user's in it.
+	attempts = 2
+	// ended is what a listener, or the log, did that ended the goroutine.
+	ended = "ended its goroutine"
+)
 
 // call calls a listener and outlives its panic.
 func (d *Dispatcher) call(listener func(event.Event), e event.Event) {
 	defer func() {
 		if v := recover(); v != nil {
-			d.blame(fmt.Sprintf("panicked: %v", v), debug.Stack())
+			d.blame("panicked: "+panicText(v), debug.Stack())
 		}
 	}()
 	listener(e)
@@ -171,21 +210,44 @@ func (d *Dispatcher) blame(what string, stack []byte) {
 	if stack != nil {
 		attrs = append(attrs, slog.String("stack", string(stack)))
 	}
-	d.log().LogAttrs(context.Background(), slog.LevelError, "a listener "+what, attrs...)
+	d.complain(d.out(slog.LevelError, "a listener "+what, attrs...))
 }
 
-// write logs one event.
-func (d *Dispatcher) write(e event.Event) {
+// write logs one event, plain with nothing of the user's in it. It reports what the log did instead, "" for nothing.
+func (d *Dispatcher) write(e event.Event, plain bool) (wrong string) {
 	level := levelOf(e)
 	if !d.logs(level) {
-		return
+		return ""
 	}
-	d.writeRest(false)
-	if problem := d.crowded(e); problem != "" && !d.crowd.admits(time.Now(), problem) {
-		return
+	if !plain {
+		d.writeRest(false)
+		if problem := d.crowded(e); problem != "" && !d.crowd.admits(time.Now(), problem) {
+			return ""
+		}
 	}
-	text, attrs := d.record(e)
+	text, attrs := d.record(e, plain)
+	return d.out(level, text, attrs...)
+}
+
+// out hands a record to the log, and outlives a panic of it. It reports what the log did instead, "" for nothing.
+func (d *Dispatcher) out(level slog.Level, text string, attrs ...slog.Attr) (wrong string) {
+	defer func() {
+		if v := recover(); v != nil {
+			wrong = "panicked: " + panicText(v)
+		}
+	}()
 	d.log().LogAttrs(context.Background(), level, text, attrs...)
+	return ""
+}
+
+// complain says in the default log that the program's own has done something wrong, once: it may with each record.
+func (d *Dispatcher) complain(wrong string) {
+	if wrong == "" || d.cfg.Log == nil || d.complained.Swap(true) {
+		return
+	}
+	defer func() { _ = recover() }() // it may be the same
+	std := slog.Default()            //nolint:forbidigo // the other one is broken
+	std.LogAttrs(context.Background(), slog.LevelError, "the logger given to WithLogger "+wrong+"; what it is given may be lost, and this is said once")
 }
 
 // crowded is the problem of an event that may come in crowds, and of which some are enough; "" for any other. Who gave
@@ -207,6 +269,6 @@ func (d *Dispatcher) crowded(e event.Event) string {
 // writeRest logs how many warnings were left out.
 func (d *Dispatcher) writeRest(over bool) {
 	for _, u := range d.crowd.rest(time.Now(), over) {
-		d.log().LogAttrs(context.Background(), slog.LevelWarn, u.problem, u.attrs()...)
+		d.complain(d.out(slog.LevelWarn, u.problem, u.attrs()...))
 	}
 }

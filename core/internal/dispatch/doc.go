@@ -15,11 +15,16 @@
 // # Concurrency
 //
 // Everything is safe for concurrent use. Listeners and the log are called on the one
-// goroutine of the Dispatcher, which New starts and Close joins. What a listener does
-// wrong is told as an error in the log: one that panics, or ends the goroutine
-// (runtime.Goexit), is called again with the next event.
+// goroutine of the Dispatcher, which New starts and Close joins; that a listener is slow is
+// logged on one of its own, which Close joins too. Whoever emits waits for neither: it may
+// hold any lock. It asks the log's handler whether it is enabled.
 //
 // # Errors
 //
-// None: telling cannot fail.
+// None: telling cannot fail. What a listener does wrong is told as an error in the log: one
+// that panics, or ends the goroutine (runtime.Goexit), is called again with the next event.
+// An error in an event may be the user's, and its methods may do the same: the record says so
+// in its place. A log that does so itself is given the record once more, with nothing of the
+// user's in it, and the default log says so, once. Text and Find are for whoever else asks
+// such an error.
 package dispatch

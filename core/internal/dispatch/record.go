@@ -63,8 +63,8 @@ func stoppedLevel(why event.StopReason, err error) slog.Level {
 	return slog.LevelInfo
 }
 
-// record is how an event reads in a log.
-func (d *Dispatcher) record(e event.Event) (string, []slog.Attr) {
+// record is how an event reads in a log, plain without values that the user has made.
+func (d *Dispatcher) record(e event.Event, plain bool) (string, []slog.Attr) {
 	switch e := e.(type) {
 	case event.Started:
 		return "job started", []slog.Attr{job(e.Job), slog.String("instance", e.Instance)}
@@ -72,7 +72,7 @@ func (d *Dispatcher) record(e event.Event) (string, []slog.Attr) {
 		attrs := []slog.Attr{job(e.Job)}
 		attrs = text(attrs, "instance", e.Instance)
 		attrs = text(attrs, "reason", string(e.Reason))
-		return "job stopped", failure(attrs, e.Err)
+		return "job stopped", failure(attrs, e.Err, plain)
 	case event.LeaderChanged:
 		return "leader changed", []slog.Attr{job(e.Job), slog.String("leader", e.Leader), slog.Bool("self", e.Self)}
 	case event.Resharded:
@@ -83,7 +83,7 @@ func (d *Dispatcher) record(e event.Event) (string, []slog.Attr) {
 	case event.ItemsChanged:
 		return "items changed", []slog.Attr{job(e.Job), slog.Any("items", e.Items), slog.Int("total", e.Total)}
 	case event.SessionLost:
-		return "session lost", failure(nil, e.Err)
+		return "session lost", failure(nil, e.Err, plain)
 	case event.SessionRegained:
 		return "session regained", []slog.Attr{slog.String("session", e.Session), slog.Duration("outage", e.Outage)}
 	case event.Waiting:
@@ -94,15 +94,15 @@ func (d *Dispatcher) record(e event.Event) (string, []slog.Attr) {
 	case event.ConfigChanged:
 		return configText(e), []slog.Attr{job(e.Job)}
 	case event.Warning:
-		return e.Problem, failure(text(nil, "job", e.Job), e.Err)
+		return e.Problem, failure(text(nil, "job", e.Job), e.Err, plain)
 	}
-	return d.fireRecord(e)
+	return d.fireRecord(e, plain)
 }
 
 const folded = "missed fires folded into one"
 
 // fireRecord is record of what happens to fires and items.
-func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
+func (d *Dispatcher) fireRecord(e event.Event, plain bool) (string, []slog.Attr) {
 	switch e := e.(type) {
 	case event.FireBegun:
 		attrs := []slog.Attr{job(e.Job), due(e.Due), slog.Any("items", e.Items), slog.Duration("late", e.Late)}
@@ -121,9 +121,8 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 		if e.Err == nil {
 			return "item ended", attrs
 		}
-		attrs = failure(attrs, e.Err)
-		if d.cfg.Stack != nil {
-			attrs = text(attrs, "stack", string(d.cfg.Stack(e.Err)))
+		if attrs = failure(attrs, e.Err, plain); !plain { // to find the stack, methods of the user's may be called
+			attrs = text(attrs, "stack", string(d.stack(e.Err)))
 		}
 		return "item failed", attrs
 	case event.ItemsSkipped:
@@ -141,7 +140,7 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 		if e.Err == nil {
 			return "fire heard", attrs
 		}
-		return "a listener to a fire failed", failure(attrs, e.Err)
+		return "a listener to a fire failed", failure(attrs, e.Err, plain)
 	case event.RoundHeard:
 		attrs := []slog.Attr{
 			job(e.Job), due(e.Due), slog.String("phase", string(e.Phase)), slog.Int("merged", e.Merged), slog.Int("attempt", e.Attempt), slog.Duration("took", e.Took),
@@ -149,7 +148,7 @@ func (d *Dispatcher) fireRecord(e event.Event) (string, []slog.Attr) {
 		if e.Err == nil {
 			return "round heard", attrs
 		}
-		return "a listener to rounds failed", failure(attrs, e.Err)
+		return "a listener to rounds failed", failure(attrs, e.Err, plain)
 	case event.RoundLost:
 		return "an instance died that was called for a round", []slog.Attr{
 			job(e.Job), due(e.Due), slog.String("phase", string(e.Phase)), slog.String("instance", e.Instance), slog.Int("attempt", e.Attempt),
@@ -205,9 +204,27 @@ func text(attrs []slog.Attr, key, value string) []slog.Attr {
 	return append(attrs, slog.String(key, value))
 }
 
-func failure(attrs []slog.Attr, err error) []slog.Attr {
+// failure adds an error: as it is, since the log's handler may know what to do with it, or as a text where that, or its
+// own Error, cannot be relied on.
+func failure(attrs []slog.Attr, err error, plain bool) []slog.Attr {
 	if err == nil {
 		return attrs
 	}
+	if text, returned := said(err); plain || !returned {
+		return append(attrs, slog.String("error", text))
+	}
 	return append(attrs, slog.Any("error", err))
+}
+
+// stack is that of an error that was a panic.
+func (d *Dispatcher) stack(err error) (stack []byte) {
+	defer func() {
+		if recover() != nil {
+			stack = nil
+		}
+	}()
+	if d.cfg.Stack == nil {
+		return nil
+	}
+	return d.cfg.Stack(err)
 }

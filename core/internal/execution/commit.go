@@ -68,7 +68,7 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 	case isRefused && b.wanted(failed.Index) != nil:
 		r.revert(b)
 		r.overrule(b, b.wanted(failed.Index), failed)
-	case isRefused && !denied:
+	case isRefused && (!denied || b.hides(failed)):
 		r.revert(b)
 		r.mu.Lock()
 		r.stale = r.stale || out.Uncertain || failed.Index == 1
@@ -146,8 +146,8 @@ func (r *Recorder) amend(ctx context.Context, b *batch, failed *registry.CommitE
 	}
 	e := b.entries[b.owner[failed.Index]]
 	switch {
-	case failed.Op.Kind == registry.OpDelete && errors.Is(failed, registry.ErrNotFound):
-		r.deleted(e.Item(), failed.Op.Path)
+	case b.hides(failed):
+		r.unhidden(e.Item(), failed)
 	case e.Step() == BeginsAgain && !e.plain && !r.strict(), e.Step() == BeginsAgain && failed.Op.Path == r.cfg.Nodes.Failover(e.Item()):
 		e.plain = true
 	case errors.Is(failed, registry.ErrNoParent) && r.repair(ctx, failed.Op.Path):
@@ -187,35 +187,44 @@ func (r *Recorder) overrule(b *batch, f Further, failed error) {
 	r.putBack(rest)
 }
 
-// deleted takes into account that a node of an item which has ended was deleted from outside:
-// the change still counts. Another may stand.
-func (r *Recorder) deleted(n int, path string) {
-	if path == r.cfg.Nodes.Misfire(n) {
-		r.mark(hidden, picture{n, true})
-		return
+// hides reports whether a refusal is of the removal of a picture.
+func (b *batch) hides(failed *registry.CommitError) bool {
+	return failed.Op.Kind == registry.OpDelete && failed.Index < b.pages && b.owner[failed.Index] >= 0
+}
+
+// unhidden takes into account that a node of an item which has ended cannot be removed: it was deleted from outside,
+// something else stands there, or the registry does not let it go now, so that it is looked for later. The change counts
+// all the same, and another node of the item may stand.
+func (r *Recorder) unhidden(n int, failed *registry.CommitError) {
+	if !errors.Is(failed, registry.ErrNotFound) {
+		r.unshown(failed)
 	}
-	is := hidden
+	is, missed := hidden, failed.Op.Path == r.cfg.Nodes.Misfire(n)
 	r.mu.Lock()
-	if r.show.runs[n].again {
+	if errors.Is(failed, registry.ErrDenied) || (!missed && r.show.runs[n].again) {
 		is = maybe
 	}
 	r.mu.Unlock()
-	r.mark(is, picture{item: n})
+	r.mark(is, picture{n, missed})
 }
 
 // mend takes into account what a refusal says of the node that tells of ends.
 func (r *Recorder) mend(ctx context.Context, failed *registry.CommitError) {
-	if errors.Is(failed, registry.ErrNoParent) {
-		r.repair(ctx, failed.Op.Path)
-		return
+	exists, parentless := errors.Is(failed, registry.ErrExists), errors.Is(failed, registry.ErrNoParent)
+	switch {
+	case exists, errors.Is(failed, registry.ErrNotFound):
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.rounds = exists
+	case parentless && r.repair(ctx, failed.Op.Path):
+	default: // nothing can stand there
+		r.owner.Hindered(failed)
+		settle.Pause(ctx, again)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.rounds = errors.Is(failed, registry.ErrExists)
 }
 
 // leftover removes a running node that is in the way of a begin and no lock: one that
-// this session has made itself, or a picture. It reports false when it is a lock.
+// this session has made itself, or a picture. It reports false when it is a lock, or cannot be removed.
 func (r *Recorder) leftover(ctx context.Context, path string) bool {
 	nodes, err := settle.Get(ctx, r.cfg.Session, r.owner.Hindered, path)
 	if err != nil || !nodes[0].Exists() {
@@ -224,7 +233,14 @@ func (r *Recorder) leftover(ctx context.Context, path string) bool {
 	if !nodes[0].Owned && r.cfg.Locks(nodes[0].Value) {
 		return false
 	}
-	r.remove(ctx, nodes[0])
+	_, err = r.remove(ctx, nodes[0])
+	switch {
+	case errors.Is(err, registry.ErrDenied):
+		r.owner.Hindered(err)
+		settle.Pause(ctx, again)
+	case err != nil:
+		return false
+	}
 	return true
 }
 

@@ -21,6 +21,8 @@ const (
 	showTimeout = time.Second
 	// missedAfter is how long a fire is owed until it is shown that the item misses it.
 	missedAfter = time.Second
+	// sweepAgain is the pause before what the registry did not let go is looked for again.
+	sweepAgain = 10 * time.Second
 	// aside is how long after an instant at which fires come due a run is shown that has begun at one:
 	// they go first.
 	aside = time.Millisecond
@@ -73,6 +75,7 @@ type pictures struct {
 	after  time.Duration // how long a run lasts until it is shown; never
 	strict bool          // running nodes are locks: made with the begin
 	swept  []int         // items whose nodes may stand though they do not run
+	sweep  time.Time     // when they are looked for, after the registry has not let one be; zero is at once
 	warned bool
 	timer  *time.Timer
 	at     time.Time // when timer fires, zero when it does not
@@ -153,19 +156,24 @@ func (p *pictures) add(ops []registry.Op, e *entry, c Config, id string) []regis
 
 // note takes an entry into account that is committed. The caller holds mu.
 func (r *Recorder) note(e *entry) {
-	p := &r.show
 	switch e.Step() {
 	case Begins, BeginsAgain:
 		r.noteBegin(e)
 	case Ends, EndsFailed, Undoes:
-		if x := p.runs[e.Item()]; x.is == maybe || x.missed == maybe {
-			p.swept = append(p.swept, e.Item())
-		}
-		if delete(p.runs, e.Item()); e.Follows() {
+		if r.noteEnd(e); e.Follows() {
 			r.noteBegin(e)
 		}
 	case Other:
 	}
+}
+
+// noteEnd notes that an item runs no more.
+func (r *Recorder) noteEnd(e *entry) {
+	p := &r.show
+	if x := p.runs[e.Item()]; x.is == maybe || x.missed == maybe {
+		p.swept = append(p.swept, e.Item())
+	}
+	delete(p.runs, e.Item())
 }
 
 // noteBegin notes what runs from now on, or when it comes due.
@@ -270,14 +278,26 @@ func (p *pictures) disarm() {
 func (r *Recorder) wakeToShow() {
 	r.mu.Lock()
 	r.show.at = time.Time{}
-	nodes, next := r.due(time.Now())
+	now := time.Now()
+	nodes, next := r.due(now)
 	if len(nodes) == 0 && !next.IsZero() {
 		r.arm(next)
 	}
+	sweeps := len(r.show.swept) > 0 && !r.sweepsLater(now)
 	r.mu.Unlock()
-	if len(nodes) > 0 {
+	if len(nodes) > 0 || sweeps {
 		r.task.Poke()
 	}
+}
+
+// sweepsLater reports whether nothing is to be looked for now, though something is, and has it be looked for then. The
+// caller holds mu.
+func (r *Recorder) sweepsLater(now time.Time) bool {
+	if !r.show.sweep.After(now) {
+		return false
+	}
+	r.arm(r.show.sweep)
+	return true
 }
 
 // showDue shows items that have run for a while, as long as the ledger is as it is known.
@@ -318,7 +338,7 @@ func (r *Recorder) showDue(ctx context.Context) bool {
 		r.postpone(nodes)
 	case failed.Index == 0:
 		r.mu.Lock()
-		r.stale = true
+		r.stale, r.refused = true, errors.Is(failed, registry.ErrVersion) // where it is shown unchanged there is a pause
 		r.mu.Unlock()
 	default:
 		r.findHindrance(ctx, nodes[failed.Index-1], failed)
@@ -335,30 +355,44 @@ func (r *Recorder) findHindrance(ctx context.Context, n picture, failed *registr
 		r.mark(hidden, n)
 		return
 	}
-	nodes, err := settle.Get(ctx, r.cfg.Session, r.owner.Hindered, failed.Op.Path)
+	node, err := r.look(ctx, failed.Op.Path)
 	switch {
-	case err != nil || !nodes[0].Exists():
-	case nodes[0].Owned:
+	case errors.Is(err, registry.ErrDenied):
+		r.giveUp(err, []picture{n})
+	case err != nil || !node.Exists():
+	case node.Owned:
 		r.mark(shown, n)
-	case r.cfg.Locks(nodes[0].Value):
+	case r.cfg.Locks(node.Value):
 		r.mark(hidden, n)
 	default:
-		r.remove(ctx, nodes[0])
+		alive, err := r.remove(ctx, node)
+		switch {
+		case errors.Is(err, registry.ErrDenied):
+			r.giveUp(err, []picture{n})
+		case alive && err != nil: // whoever takes it for a lock sees one
+			r.mark(hidden, n)
+			r.unshown(err)
+		}
 	}
 }
 
 // giveUp shows none of them: nothing depends on it, but where nodes are locks.
 func (r *Recorder) giveUp(err error, nodes []picture) {
-	r.mu.Lock()
-	strict, warned := r.show.strict, r.show.warned
-	r.show.warned = true
-	r.mu.Unlock()
-	if strict {
+	if r.strict() {
 		r.postpone(nodes)
 		r.owner.Hindered(err)
 		return
 	}
 	r.mark(hidden, nodes...)
+	r.unshown(err)
+}
+
+// unshown tells that pictures are given up, once.
+func (r *Recorder) unshown(err error) {
+	r.mu.Lock()
+	warned := r.show.warned
+	r.show.warned = true
+	r.mu.Unlock()
 	if !warned {
 		r.owner.Unshown(err)
 	}
@@ -380,49 +414,92 @@ func (r *Recorder) postpone(nodes []picture) {
 }
 
 // sweep looks for the nodes of items that have ended while it was not known if they are
-// shown, and removes them. It reports false when the session, or the registration, has ended.
+// shown, and removes them. What the registry does not let go is looked for later. It reports false when the session, or
+// the registration, has ended.
 func (r *Recorder) sweep(ctx context.Context) bool {
+	var left []int
 	for {
-		r.mu.Lock()
-		var paths []string
-		if items := r.show.swept; len(items) > 0 {
-			if r.show.runs[items[0]].is != shown { // else it runs again
-				paths = []string{r.cfg.Nodes.Running(items[0]), r.cfg.Nodes.Failover(items[0])}
-			}
-			paths = append(paths, r.cfg.Nodes.Misfire(items[0])) // what began since has not been shown to miss a fire
+		n, paths, some := r.sweeps()
+		if !some {
+			break
 		}
-		none := len(r.show.swept) == 0
-		r.mu.Unlock()
-		if none {
-			return true
-		}
+		var denied error
 		for _, path := range paths {
-			if !r.eraseNode(ctx, path) {
+			alive, err := r.eraseNode(ctx, path)
+			if !alive {
 				return false
 			}
+			denied = cmp.Or(denied, err)
+		}
+		if denied != nil {
+			left = append(left, n)
+			r.unshown(denied)
 		}
 		r.mu.Lock()
 		r.show.swept = r.show.swept[1:]
 		r.mu.Unlock()
 	}
-}
-
-// eraseNode removes a node of this session. It reports false when the session, or the
-// registration, has ended.
-func (r *Recorder) eraseNode(ctx context.Context, path string) bool {
-	nodes, err := settle.Get(ctx, r.cfg.Session, r.owner.Hindered, path)
-	if err != nil || !nodes[0].Owned {
-		return err == nil
+	if len(left) > 0 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.show.swept, r.show.sweep = append(r.show.swept, left...), time.Now().Add(sweepAgain)
+		r.arm(r.show.sweep)
 	}
-	return r.remove(ctx, nodes[0])
+	return true
 }
 
-// remove deletes a node as it was read. It reports false as eraseNode does.
-func (r *Recorder) remove(ctx context.Context, node registry.Node) bool {
-	_, err := settle.Commit{
+// sweeps returns the next item that is to be looked for now, if there is one, and what may stand of it.
+func (r *Recorder) sweeps() (n int, paths []string, some bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.show.swept) == 0 || r.sweepsLater(time.Now()) {
+		return 0, nil, false
+	}
+	n = r.show.swept[0]
+	x := r.show.runs[n] // where it runs again
+	if x.is != shown {
+		paths = append(paths, r.cfg.Nodes.Running(n), r.cfg.Nodes.Failover(n))
+	}
+	if x.missed != shown {
+		paths = append(paths, r.cfg.Nodes.Misfire(n))
+	}
+	return n, paths, true
+}
+
+// eraseNode removes a node of this session. err is why the registry does not let it go. It reports alive as false when
+// the session, or the registration, has ended.
+func (r *Recorder) eraseNode(ctx context.Context, path string) (alive bool, err error) {
+	node, err := r.look(ctx, path)
+	if err != nil || !node.Owned {
+		return err == nil || errors.Is(err, registry.ErrDenied), err
+	}
+	return r.remove(ctx, node)
+}
+
+// look reads a picture. That the registry denies it is an error: nothing depends on it, so nobody waits for it.
+func (r *Recorder) look(ctx context.Context, path string) (registry.Node, error) {
+	once, cancel := context.WithTimeout(ctx, showTimeout)
+	nodes, err := r.cfg.Session.Get(once, path)
+	cancel()
+	if err != nil && !errors.Is(err, registry.ErrDenied) {
+		nodes, err = settle.Get(ctx, r.cfg.Session, r.owner.Hindered, path)
+	}
+	if err != nil {
+		return registry.Node{}, err
+	}
+	return nodes[0], nil
+}
+
+// remove deletes a node as it was read; one that is another by now stays. err is why it cannot be removed. It reports
+// alive as false where that is since the session, or the registration, has ended.
+func (r *Recorder) remove(ctx context.Context, node registry.Node) (alive bool, err error) {
+	_, err = settle.Commit{
 		Store: r.cfg.Session, Ops: []registry.Op{registry.Delete(node.Path, node.Version)},
 		Shows: func(n registry.Node) bool { return !n.Exists() },
 	}.Run(ctx, r.owner.Hindered)
+	if errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrVersion) {
+		err = nil
+	}
 	_, refused := errors.AsType[*registry.CommitError](err)
-	return err == nil || refused
+	return err == nil || refused || errors.Is(err, registry.ErrDenied), err
 }

@@ -123,7 +123,7 @@ func (r *Recorder) stray(e *entry) {
 	if x := r.show.runs[e.Item()]; x.is == shown || x.missed == shown {
 		r.show.runs[e.Item()] = run{is: maybe}
 	}
-	r.note(e)
+	r.noteEnd(e) // and no begin that an attempt before would have recorded with it
 	r.mu.Unlock()
 	r.owner.Applied([]Change{e.Change}, 0)
 }

@@ -194,7 +194,7 @@ func (r *results) committed(c *change) {
 // outcome is how the run of an end has ended.
 func (c *change) outcome() outcome {
 	if c.err != nil {
-		return outcome{request.Failed, c.err.Error()}
+		return outcome{request.Failed, c.said}
 	}
 	return outcome{word: request.Succeeded}
 }

@@ -38,18 +38,17 @@ func (f *Firing) SetClaim(c layout.Cursor) {
 }
 
 // submit hands an item to its function: when the listener before its round has returned, and
-// there is a place. The caller holds mu.
-func (f *Firing) submit(r *run) {
-	now := time.Now()
+// there is a place. It reports whether the item waits for the listener. The caller holds mu.
+func (f *Firing) submit(r *run) (waits bool) {
 	v := barrier.Starts
 	if r.Request == 0 { // what somebody asked for belongs to no round
-		v = f.barrier.Arrive(r.Run.Item, r.Due, now)
+		v = f.barrier.Arrive(r.Run.Item, r.Due, time.Now())
 	}
 	if v == barrier.Waits {
-		f.armBarrier(now)
-		return
+		return true
 	}
 	f.enter(r, v)
+	return false
 }
 
 // enter lets an item in, or has it fail. The caller holds mu.
@@ -90,7 +89,7 @@ func (f *Firing) let(released []barrier.Release) {
 	}
 }
 
-// armBarrier sets the timer by which waits end. The caller holds mu.
+// armBarrier sets the timer by which waits end, which looks at all that wait. The caller holds mu.
 func (f *Firing) armBarrier(now time.Time) {
 	if f.waits != nil {
 		f.waits.Stop()

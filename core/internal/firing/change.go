@@ -26,6 +26,7 @@ type change struct {
 	epoch, total int
 	took         time.Duration
 	err          error
+	said         string // how it reads, where somebody has asked for the run
 	// closed: every run up to it is closed. further goes with the commit, or is nil.
 	closed  int64
 	further execution.Further
@@ -92,8 +93,8 @@ func (c *change) apply(rec *ledger.Item, in *ledger.Ledger) bool {
 		if !c.unknown {
 			rec.Run, rec.Redo, rec.Request = time.Time{}, ledger.Redo{}, 0
 		}
-		if c.Request != 0 {
-			c.Through = rec.Through
+		if c.Request != 0 || (c.unknown && c.overtaken(*rec)) { // in the latter case others have had the item meanwhile
+			c.Through, c.Skips = rec.Through, nil
 			break
 		}
 		if in.Held && !c.delayed && c.Through.After(c.Due) {

@@ -26,7 +26,7 @@ type Fire struct {
 	items   []int
 	pending int
 	failed  map[int]error
-	called  bool // a function was, and may have returned
+	called  int // how many functions were, or are about to be, and may have returned
 }
 
 // newFire makes a fire that has not begun.

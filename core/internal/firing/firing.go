@@ -45,6 +45,8 @@ type Run struct {
 	Refused error
 	// Yield is closed when the leader wants the item back, and by Stop.
 	Yield <-chan struct{}
+
+	of *Firing // nil in one that no firing made
 }
 
 // Config is what a Firing works with.
@@ -68,7 +70,7 @@ type Config struct {
 
 // A Host is the member whose items are fired.
 type Host interface {
-	// Call runs the job's function.
+	// Call runs the job's function. Whoever waits for something before asks r.Over.
 	Call(ctx context.Context, r *Run) error
 	// Unknown is told that a record names a run of which it is not known whether it is open.
 	Unknown()
@@ -253,7 +255,7 @@ func (f *Firing) SetForeign(leads bool) {
 func (f *Firing) Unblock(item int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.machine.Blocked(item) {
+	if !f.machine.Blocked(item) || f.cfg.Places.Runs(item) { // who told has returned, and not who blocks it
 		return
 	}
 	f.perform(f.machine.Unblock(item, f.now()))

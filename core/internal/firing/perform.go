@@ -1,6 +1,7 @@
 package firing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,40 +23,55 @@ func (f *Firing) perform(actions []items.Action) {
 	if len(actions) == 0 {
 		return
 	}
-	var changes []execution.Change
-	var runs []*run
-	var told skips
-	for len(actions) > 0 {
-		a := actions[0]
-		actions = actions[1:]
+	var t todo
+	f.sort(&t, actions)
+	f.tell(t.told)
+	f.launch(t.runs)
+	f.rec.Submit(t.changes...)
+}
+
+// A todo is what actions come to.
+type todo struct {
+	changes []execution.Change
+	runs    []*run
+	told    skips
+}
+
+// sort adds what actions come to. The caller holds mu.
+func (f *Firing) sort(t *todo, actions []items.Action) {
+	for _, a := range actions {
 		switch a.Kind {
 		case items.Run:
-			if a.Ahead && f.hold(a) {
-				continue
+			if !a.Ahead || !f.hold(a) {
+				t.runs = append(t.runs, f.newRun(a))
 			}
-			runs = append(runs, f.newRun(a))
 		case items.Drop:
-			if f.disarm(a.Item) {
-				actions = append(slices.Clone(f.machine.Dropped(a.Item, a.Due)), actions...)
-				continue
-			}
-			if f.cfg.Places.Drop(a.Item) || f.barrier.Leave(a.Item) {
-				if r := f.runs[a.Item]; r != nil {
-					r.over()
-				}
-				f.forgetRun(a.Due)
-				actions = append(slices.Clone(f.machine.Dropped(a.Item, a.Due)), actions...)
+			if f.drop(a) { // what follows from it comes before the actions after it
+				f.sort(t, f.machine.Dropped(a.Item, a.Due))
 			}
 		case items.Tell:
-			told.add(a.Item, a.Skips)
-			told.add(a.Item, f.notes(a))
+			t.told.add(a.Item, a.Skips)
+			t.told.add(a.Item, f.notes(a))
 		default:
-			changes = append(changes, f.change(a))
+			t.changes = append(t.changes, f.change(a))
 		}
 	}
-	f.tell(told)
-	f.launch(runs)
-	f.rec.Submit(changes...)
+}
+
+// drop takes an item out that waits until it is due, for the listener before its round or for a place. It reports
+// whether it did.
+func (f *Firing) drop(a items.Action) bool {
+	if f.disarm(a.Item) {
+		return true
+	}
+	if !f.cfg.Places.Drop(a.Item) && !f.barrier.Leave(a.Item) {
+		return false
+	}
+	if r := f.runs[a.Item]; r != nil {
+		r.over()
+	}
+	f.forgetRun(a.Due)
+	return true
 }
 
 func (f *Firing) change(a items.Action) *change {
@@ -132,36 +148,79 @@ func (f *Firing) tell(told skips) {
 	}
 }
 
-// launch hands runs to their functions.
+// launch hands runs to their functions. The caller holds mu.
 func (f *Firing) launch(runs []*run) {
-	for len(runs) > 0 {
-		first := runs[0]
-		of := make([]int, 0, len(runs))
-		var rest []*run
-		alike := func(r *run) bool {
-			return r.Due.Equal(first.Due) && r.MadeUp == first.MadeUp && r.Redo == first.Redo && r.Request == first.Request
+	waits := false
+	for rest := gather(runs); len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].manner() == rest[0].manner() {
+			n++
 		}
-		for _, r := range runs {
-			if alike(r) {
-				of = append(of, r.Run.Item)
-			} else {
-				rest = append(rest, r)
-			}
-		}
-		slices.Sort(of)
-		x := f.begunFire(first, of)
-		dispatch.Emit(f.cfg.Events, event.FireBegun{
-			Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
-			Late: f.wall.Last().Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo, Request: first.Request,
-		})
-		for _, r := range runs {
-			if alike(r) {
-				r.Fire = x
-				f.submit(r)
-			}
-		}
-		runs = rest
+		waits = f.launchFire(rest[:n]) || waits
+		rest = rest[n:]
 	}
+	if waits && f.waits == nil { // else it comes no later: all wait for as long, and these have just come
+		f.armBarrier(time.Now())
+	}
+}
+
+// launchFire hands runs to their functions that begin in one manner. It reports whether any waits at the barrier.
+func (f *Firing) launchFire(runs []*run) (waits bool) {
+	first, of := runs[0], make([]int, len(runs))
+	for i, r := range runs {
+		of[i] = r.Run.Item
+	}
+	slices.Sort(of)
+	x := f.begunFire(first, of)
+	dispatch.Emit(f.cfg.Events, event.FireBegun{
+		Job: f.cfg.Job.Name(), Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Due: first.Due, Items: of,
+		Late: f.wall.Last().Sub(first.Due), MadeUp: first.MadeUp, Redo: first.Redo, Request: first.Request,
+	})
+	for _, r := range runs {
+		r.Fire = x
+		waits = f.submit(r) || waits
+	}
+	return waits
+}
+
+// A manner is how a run begins: those that have one are told together.
+type manner struct {
+	due          int64
+	madeUp, redo bool
+	request      int64
+}
+
+func (r *run) manner() manner { return manner{r.Due.UnixNano(), r.MadeUp, r.Redo, r.Request} }
+
+// gather returns runs so that those of one manner follow each other, where the first of them stood. Mostly all have the
+// same; with a fixed delay each may have its own.
+func gather(runs []*run) []*run {
+	if len(runs) < 3 || !slices.ContainsFunc(runs, func(r *run) bool { return r.manner() != runs[0].manner() }) {
+		return runs
+	}
+	place := make(map[manner]int) // among the manners
+	var next []int                // first how many have each, then where the next one of it goes
+	for _, r := range runs {
+		m := r.manner()
+		i, known := place[m]
+		if !known {
+			i = len(next)
+			place[m], next = i, append(next, 0)
+		}
+		next[i]++
+	}
+	at := 0
+	for i, n := range next {
+		next[i] = at
+		at += n
+	}
+	gathered := make([]*run, len(runs))
+	for _, r := range runs {
+		i := place[r.manner()]
+		gathered[next[i]] = r
+		next[i]++
+	}
+	return gathered
 }
 
 // begunFire is the fire of a run, which begins with items.
@@ -186,7 +245,7 @@ func (f *Firing) begunFire(r *run, of []int) *Fire {
 func (f *Firing) newRun(a items.Action) *run {
 	yield := make(chan struct{})
 	r := &run{f: f, ctx: f.cfg.Context, yield: yield, Run: Run{
-		Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
+		of: f, Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
 		Missed: a.Folded, MadeUp: a.MadeUp, Redo: a.Redo, Lost: a.Lost, Tries: a.Tries, Yield: yield, Request: a.Request,
 	}}
 	if x := f.asked[a.Request]; x != nil {
@@ -219,6 +278,7 @@ type run struct {
 	yield  chan struct{} // closed with asked
 	asked  bool          // guarded by the firing's lock
 	held   bool          // until it is due; guarded by the firing's lock
+	said   string        // how the error reads of one that was asked for, once it has returned
 	Run
 }
 
@@ -253,26 +313,67 @@ func (r *run) Enter() bool {
 func (f *Firing) entered(r *run) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	over := f.cfg.Context.Err() != nil || !time.Now().Before(f.cfg.Session.Deadline()) // with mu: to wait for it takes time
-	if over || !f.machine.Entered(r.Run.Item, r.Due) {
+	if f.over() || !f.machine.Entered(r.Run.Item, r.Due) { // with mu: to wait for it takes time
 		return false
 	}
-	r.Fire.called = r.Fire.called || r.Refused == nil
+	if r.Refused == nil {
+		r.Fire.called++
+	}
 	return true
+}
+
+// over reports whether somebody else could own the items, or nothing is to be called any more.
+func (f *Firing) over() bool {
+	return f.cfg.Context.Err() != nil || !time.Now().Before(f.cfg.Session.Deadline())
+}
+
+// An uncalled error is why a function is not called though its item was let in.
+type uncalled struct{ error }
+
+// Over is for whoever has waited for something since Call was called: why the function is not to be called any more,
+// which Call returns as it is; nil lets it be. Where it is that somebody else could own the item, or that all is to end,
+// the begin is given back. ctx is that of Call.
+func (r *Run) Over(ctx context.Context) error {
+	if f := r.of; f != nil && f.over() {
+		return &uncalled{cmp.Or(context.Cause(f.cfg.Context), registry.ErrSessionLost)}
+	}
+	return context.Cause(ctx)
 }
 
 // Call implements places.Run.
 func (r *run) Call() error {
 	err := r.f.cfg.Host.Call(r.ctx, &r.Run)
-	if killed, is := errors.AsType[*request.KilledError](context.Cause(r.ctx)); is && errors.Is(err, context.Canceled) {
-		return killed // it says more
+	if killed, is := errors.AsType[*request.KilledError](context.Cause(r.ctx)); is && canceled(err) {
+		err = killed // it says more
 	}
+	r.say(err)
 	return err
+}
+
+// canceled is errors.Is for an error that may be the user's, with methods that panic or come to no end.
+func canceled(err error) bool {
+	return dispatch.Find(err, func(err error) bool {
+		x, is := err.(interface{ Is(target error) bool })
+		return err == context.Canceled || is && x.Is(context.Canceled) //nolint:errorlint // Find unwraps
+	})
+}
+
+// say keeps how the error reads of a run that was asked for: whoever asked is told. The error may be the user's, so it
+// is asked while the item still runs, and with no lock held.
+func (r *run) say(err error) {
+	if err != nil && r.Request != 0 && r.said == "" {
+		r.said = clip(dispatch.Text(err), maxTexts)
+	}
 }
 
 // Left implements places.Run.
 func (r *run) Left(err error, took time.Duration) {
+	if _, is := err.(*uncalled); is { //nolint:errorlint // what Over has returned, as it is
+		r.f.dropped(r, true)
+		return
+	}
 	failpoint.Hit(failpoint.Returned)
+	r.say(err) // where Call has not returned
 	r.f.left(r, err, took)
 }
 
@@ -301,7 +402,7 @@ func (f *Firing) takeBack(x returned) {
 		f.ended(r.Run, x.took, x.err)
 	} else {
 		c := f.change(actions[end])
-		c.epoch, c.total, c.took, c.err = r.Epoch, r.Total, x.took, x.err
+		c.epoch, c.total, c.took, c.err, c.said = r.Epoch, r.Total, x.took, x.err, r.said
 		if r.Request != 0 {
 			c.further = f.resultsOf(r.Request)
 		}
@@ -315,14 +416,22 @@ func (f *Firing) takeBack(x returned) {
 }
 
 // Dropped implements places.Run.
-func (r *run) Dropped() { r.f.dropped(r) }
+func (r *run) Dropped() { r.f.dropped(r, false) }
 
-func (f *Firing) dropped(r *run) {
+// dropped gives an item back of which no function is called, though it may have been let in.
+func (f *Firing) dropped(r *run, entered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r.over()
+	if entered {
+		r.Fire.called--
+	}
 	f.forgetRun(r.Due)
-	f.perform(f.machine.Dropped(r.Run.Item, r.Due))
+	if entered {
+		f.perform(f.machine.Uncalled(r.Run.Item, r.Due))
+	} else {
+		f.perform(f.machine.Dropped(r.Run.Item, r.Due))
+	}
 	f.cfg.Host.Changed()
 }
 
@@ -360,7 +469,7 @@ func (f *Firing) oneLess(x *Fire) {
 	dispatch.Emit(f.cfg.Events, event.FireEnded{
 		Job: f.cfg.Job.Name(), Instance: f.id, Epoch: x.epoch, Due: x.due, Items: is.Items, Failed: len(is.Errs), Errs: is.Errs, Took: is.Took,
 	})
-	if x.called {
+	if x.called > 0 {
 		f.cfg.Host.FireEnded(x)
 	}
 }
@@ -375,13 +484,15 @@ func (f *Firing) Applied(changes []execution.Change, rev registry.Revision) {
 	for _, x := range changes {
 		c, _ := x.(*change) // the recorder has no others
 		n := c.Action.Item
-		told.add(n, c.told())
+		if rev != 0 { // else the item is another's by now, and so is what becomes of its fires
+			told.add(n, c.told())
+		}
 		switch c.Kind {
 		case items.Begin:
 			actions = append(actions, f.machine.Begun(n, c.Due, rev)...)
 		case items.Record:
 		case items.End:
-			if rev == 0 || c.unknown { // the item is another's by now: this end is recorded nowhere
+			if rev == 0 || c.unknown { // this end is recorded nowhere
 				f.forgetRun(c.Due)
 				if !c.failover { // else the leader's record says whether it runs again
 					dispatch.Emit(f.cfg.Events, event.ItemCut{Job: f.cfg.Job.Name(), Epoch: c.epoch, Item: n, Due: c.Due, Instance: c.instance})

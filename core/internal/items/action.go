@@ -15,7 +15,7 @@ const (
 	// Begin: commit that Due runs; then Begun or Refused. Skips are told once it is.
 	Begin Kind = iota + 1
 	// Run: hand the item to its function when there is a place; then Entered and
-	// Returned, or Dropped.
+	// Returned or Uncalled, or Dropped.
 	Run
 	// End: commit that Due has ended and every fire up to Through has its outcome; then
 	// Committed.

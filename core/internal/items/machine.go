@@ -253,6 +253,9 @@ func (it *item) back(rec ledger.Item, recorded bool, now time.Time) {
 	if it.before, it.cursor = through, through; it.request == 0 {
 		it.cursor = later(through, it.due)
 	}
+	if it.phase == beginning { // what is told with its begin stays told should it be given back
+		it.before = later(through, lastOf(it.skips, through))
+	}
 }
 
 // rest makes an item idle: nothing of it is in hand.
@@ -510,10 +513,10 @@ func (m *Machine) Unblock(n int, now time.Time) []Action {
 // Blocked reports whether the item waits for a function of an earlier session to return.
 func (m *Machine) Blocked(n int) bool { return m.blocked[n] }
 
-// UnblockBut is Unblock for all items but those whose functions are still running.
+// UnblockBut is Unblock for all items but those whose functions are still running, in ascending order.
 func (m *Machine) UnblockBut(running []int, now time.Time) (actions []Action) {
 	for _, n := range slices.Sorted(maps.Keys(m.blocked)) {
-		if !slices.Contains(running, n) {
+		if _, runs := slices.BinarySearch(running, n); !runs {
 			actions = append(actions, m.Unblock(n, now)...)
 		}
 	}
@@ -687,6 +690,16 @@ func (m *Machine) Entered(n int, due time.Time) bool {
 // Dropped says that the item was begun and its function will not be called.
 func (m *Machine) Dropped(n int, due time.Time) []Action {
 	it := m.hand(n, due, queued)
+	if it == nil {
+		return nil
+	}
+	m.giveBack(it)
+	return m.done()
+}
+
+// Uncalled says that the item, which has entered, was not called after all.
+func (m *Machine) Uncalled(n int, due time.Time) []Action {
+	it := m.hand(n, due, running)
 	if it == nil {
 		return nil
 	}

@@ -657,6 +657,14 @@ func TestANewScheduleTellsWhatItemsHadPassed(t *testing.T) {
 		require.Empty(t, end.Skips)
 		require.Equal(t, at(12), one(t, m.Committed(0, at(10), at(16)), Begin).Due)
 	})
+	// What is told does not run, though its function is not called after all.
+	t.Run("not called", func(t *testing.T) {
+		m := start()
+		ranFrom(t, m, m.Tick(at(11)))
+		require.Equal(t, want, one(t, m.Change(settings, at(11)), Tell).Skips)
+		require.Equal(t, at(9), one(t, m.Uncalled(0, at(10)), GiveBack).Through)
+		require.Equal(t, at(12), one(t, m.Committed(0, at(9), at(16)), Begin).Due)
+	})
 	// While its begin may still be refused the item may yet run what it had passed: it is
 	// told later, or runs.
 	t.Run("beginning", func(t *testing.T) {

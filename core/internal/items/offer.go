@@ -375,12 +375,17 @@ func (m *Machine) tellMissed(it *item) {
 		return
 	}
 	upTo := it.cursor.Add(-1) // the fire in hand is not missed
+	var skips []Skip
 	if misfire.Count(m.set.Fires, x.since, upTo).Count > misfire.CountLimit {
 		s := misfire.Count(added{m.set.Fires, x.was, upTo}, x.since, upTo)
-		m.tell(it, []Skip{{First: s.First, Last: s.Last, Count: s.Count, Reason: event.SkipSchedule}})
-		return
+		skips = []Skip{{First: s.First, Last: s.Last, Count: s.Count, Reason: event.SkipSchedule}}
+	} else {
+		skips = m.passed(x, upTo)
 	}
-	m.tell(it, m.passed(x, upTo))
+	m.tell(it, skips)
+	if it.phase == running { // should it not be called after all, what is told does not run either
+		it.before = later(it.before, lastOf(skips, it.before))
+	}
 }
 
 // passed are the fires that tellMissed tells, in stretches that hold no others.

@@ -24,7 +24,7 @@ func (m *Machine) offerRedo(it *item, now time.Time) {
 	case !m.serverEnabled, m.foreign: // the leader moves it, or somebody enables it, or leads again
 	case !it.redo.Due.After(m.set.Floor):
 		m.cutRedo(it, event.CutElasticJob)
-	case it.redo.Tries >= waryTries && (m.alone != nil || m.full()):
+	case it.redo.Tries >= waryTries && !m.hasRoomAlone():
 		lazymap.Set(&m.wary, it.number, it)
 	default:
 		m.redo(it)
@@ -55,6 +55,12 @@ func (m *Machine) cutRedo(it *item, why event.CutReason) {
 	})
 }
 
+// hasRoomAlone reports whether a fire may begin that does so only with a place, and as the only one of its kind.
+func (m *Machine) hasRoomAlone() bool { return m.alone == nil && !m.full() }
+
+// mayBeWary reports whether one that waits for that may begin.
+func (m *Machine) mayBeWary() bool { return len(m.wary) > 0 && m.hasRoomAlone() }
+
 // full reports whether an item that begins would wait for a place.
 func (m *Machine) full() bool { return m.places > 0 && m.busy+len(m.blocked) >= m.places }
 
@@ -70,11 +76,14 @@ func (m *Machine) withholds() bool {
 
 // relieve offers what waits for a place to be free, or for the only one of its kind to end.
 func (m *Machine) relieve(now time.Time) {
-	if len(m.wary) > 0 {
+	if m.mayBeWary() {
 		for _, n := range slices.Sorted(maps.Keys(m.wary)) {
 			if it := m.wary[n]; m.items[n] == it {
 				m.visited++
 				m.offer(it, now)
+			}
+			if !m.mayBeWary() { // the others wait on: each item that ends comes here
+				break
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func TestEveryEventInEveryStateOfAFireThatRunsAgain(t *testing.T) {
 		},
 		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "leaving": "Drop → queued",
 			"taken": "Drop → stray", "Stop": "Drop → queued", "Foreign": "Drop → queued"},
-		running: {"Returned": "End → ending", "taken": " → stray"},
+		running: {"Returned": "End → ending", "Uncalled": "GiveBack → ending", "taken": " → stray"},
 		ending:  {"Committed": " → idle", "taken": " → stray"},
 	})
 }

@@ -90,6 +90,7 @@ func occurrences(rec ledger.Item) []occurrence {
 		{"Elsewhere", func(m *Machine, due time.Time) string { return says(m.Refused(0, due, Elsewhere, rec, "", at(15))) }},
 		{"Entered", func(m *Machine, due time.Time) string { return map[bool]string{true: "yes"}[m.Entered(0, due)] }},
 		{"Dropped", func(m *Machine, due time.Time) string { return says(m.Dropped(0, due)) }},
+		{"Uncalled", func(m *Machine, due time.Time) string { return says(m.Uncalled(0, due)) }},
 		{"Returned", func(m *Machine, due time.Time) string { return says(m.Returned(0, due, at(15))) }},
 		{"Committed", func(m *Machine, due time.Time) string { return says(m.Committed(0, at(10), at(15))) }},
 		{"Known", func(m *Machine, _ time.Time) string { return says(m.Known(0, false, at(15))) }},
@@ -133,7 +134,7 @@ func TestEveryEventInEveryState(t *testing.T) {
 		queued: {"Entered": "yes → running", "Dropped": "GiveBack → ending", "leaving": "Drop → queued", "Foreign": "Drop → queued",
 			"taken": "Drop → stray", "Stop": "Drop → queued"},
 		running: {
-			"Returned": "End → ending", "taken": " → stray",
+			"Returned": "End → ending", "Uncalled": "GiveBack → ending", "taken": " → stray",
 		},
 		ending: {"Committed": " → idle", "taken": " → stray"},
 	}
@@ -143,7 +144,7 @@ func TestEveryEventInEveryState(t *testing.T) {
 // everyEvent sends every event in every state, with the fire in hand and with another one.
 func everyEvent(t *testing.T, in func(phase) *Machine, events []occurrence, table map[phase]map[string]string) {
 	t.Helper()
-	byDue := []string{"Begun", "Entered", "Dropped", "Returned"}
+	byDue := []string{"Begun", "Entered", "Dropped", "Uncalled", "Returned"}
 	for p := range phases {
 		for _, e := range events {
 			for _, wrong := range []bool{false, true} {
@@ -179,7 +180,7 @@ func TestEventsOfAnItemThatIsNotOwned(t *testing.T) {
 	m := owning(monitored, 1)
 	for _, out := range [][]Action{
 		m.Known(3, true, at(11)), m.Begun(3, at(10), 1), m.Refused(3, at(10), Elsewhere, ledger.Item{}, "", at(11)),
-		m.Dropped(3, at(10)),
+		m.Dropped(3, at(10)), m.Uncalled(3, at(10)),
 		m.Returned(3, at(10), at(11)), m.Committed(3, at(10), at(11)), m.Unblock(3, at(1)),
 	} {
 		require.Empty(t, out)
@@ -239,6 +240,16 @@ func TestStrays(t *testing.T) {
 	})
 	// A begin in flight while the item goes and comes back is one begin, not two: the second
 	// would be refused and leave the first without its end.
+	t.Run("owned again while it begins, and given back", func(t *testing.T) {
+		m := owning(monitored, 1)
+		begin := one(t, m.Tick(at(35)), Begin)
+		require.Equal(t, at(20), begin.Skips[0].Last)
+		m.Own(gone, at(36))
+		require.Empty(t, m.Own(all(1, ledger.Item{Through: zero}), at(36)))
+		m.Known(0, false, at(36))
+		require.Equal(t, "Run", says(m.Begun(0, at(30), 1)))
+		require.Equal(t, at(20), one(t, m.Dropped(0, at(30)), GiveBack).Through, "what was told with it does not run")
+	})
 	t.Run("owned again while it begins", func(t *testing.T) {
 		m := in(beginning)
 		m.Own(gone, at(12))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/lazymap"
@@ -47,10 +48,19 @@ type answering struct {
 	pulled   []registry.Node
 	counter  registry.Node
 	last     int64
+	taken    map[int64]bool // numbers after the last that have nodes, whatever they hold
 	requests []registry.Node
-	runs     []registry.Node
+	runs     []asked
 	kills    []string
 	wake     time.Duration // when to look again, 0 for never
+	hindered error         // of a node, while all else was seen to
+}
+
+// An asked is a run that was asked for, with its node.
+type asked struct {
+	layout.Run
+
+	node registry.Node
 }
 
 // answer accepts requests, and closes the runs of which every item has its outcome. Nobody
@@ -77,6 +87,22 @@ func (l *Leader) answer(ctx context.Context, plan *sharding.Plan) error {
 		return err
 	}
 	l.ring(a.wake)
+	return nil
+}
+
+// spare returns nil for what a refusal says of one node alone: no other is to wait for it. It is seen to once nothing is in
+// its way, and is left where that goes on.
+func (a *answering) spare(at string, err error) error {
+	failed, refused := errors.AsType[*registry.CommitError](err)
+	if !refused || failed.Index < guardOps {
+		return err
+	}
+	if !errors.Is(err, registry.ErrNotEmpty) && !errors.Is(err, registry.ErrDenied) { // else others may have more rights
+		a.l.hinders(at, err, false)
+	}
+	if !a.l.isLeft(at) {
+		a.hindered = cmp.Or(a.hindered, err)
+	}
 	return nil
 }
 
@@ -110,7 +136,7 @@ func (a *answering) do(ctx context.Context) error {
 		return nil
 	}
 	for _, n := range a.requests {
-		if err := a.accept(ctx, n); err != nil {
+		if err := a.spare(n.Path, a.accept(ctx, n)); err != nil {
 			return err
 		}
 		if a.l.looks() {
@@ -125,20 +151,16 @@ func (a *answering) do(ctx context.Context) error {
 		return err
 	}
 	a.l.follow(open)
-	return nil
+	return a.hindered
 }
 
 // see closes the runs that are over, and returns those that are open.
 func (a *answering) see(ctx context.Context) (open map[int64]bool, err error) {
 	open = map[int64]bool{}
-	for _, n := range a.runs {
-		r, err := layout.UnmarshalRun(n.Value)
-		if err != nil {
-			a.l.foreign(n.Path, "runs", err)
-			continue
-		}
+	for i := range a.runs {
+		r := &a.runs[i]
 		if r.Closed.IsZero() {
-			if err = a.run(ctx, n, &r); err != nil {
+			if err = a.spare(r.node.Path, a.run(ctx, r.node, &r.Run)); err != nil {
 				return nil, err
 			}
 			if a.l.looks() {
@@ -152,7 +174,7 @@ func (a *answering) see(ctx context.Context) (open map[int64]bool, err error) {
 		}
 		if left := a.l.keep(r.Number); left > 0 {
 			a.again(left)
-		} else if err := a.forget(ctx, n, r.Number); err != nil {
+		} else if err := a.spare(r.node.Path, a.forget(ctx, r.node, r.Number)); err != nil {
 			return nil, err
 		}
 	}
@@ -180,37 +202,69 @@ func (a *answering) read(ctx context.Context) error {
 			a.kills = append(a.kills, name)
 		} else if id, is := layout.RequestID(name); is {
 			paths = append(paths, job.Request(id))
-		} else if n, is := layout.RunNumber(name); is {
-			paths, a.last = append(paths, job.Run(n)), max(a.last, n)
+		} else if n, is := layout.RunNumber(name); is && Believable(n) {
+			paths = append(paths, job.Run(n))
+		} else if is {
+			l.foreign(job.Run(n), "runs", nil)
 		}
 	}
 	nodes, err := l.cfg.Session.Get(ctx, paths...)
 	if err != nil {
 		return fmt.Errorf("core: requests: %w", err)
 	}
-	a.requests, a.runs = nil, nil
+	a.requests, a.runs, a.taken = nil, nil, map[int64]bool{}
 	a.s.term, a.s.base, a.counter = nodes[0], nodes[1], nodes[2]
 	a.s.Base = l.readBase(a.s.base)
 	if !a.s.term.Owned || layout.UnmarshalTerm(a.s.term.Value).Leader != l.cfg.ID {
 		return errNotLeader
 	}
-	a.last = max(a.last, layout.UnmarshalCounter(a.counter.Value), l.cfg.Memory.lastRun())
-	if a.plan != nil {
+	a.last = max(a.last, Counted(a.counter), l.cfg.Memory.lastRun())
+	if a.plan != nil && Believable(a.plan.Asked()) {
 		a.last = max(a.last, a.plan.Asked())
 	}
-	l.cfg.Memory.SawRun(a.last)
 	for _, n := range nodes[3:] {
 		name := n.Path[len(job.InForce())+1:]
-		if _, is := layout.RequestID(name); !n.Exists() {
-			continue
-		} else if is {
+		number, isRun := layout.RunNumber(name)
+		switch {
+		case !n.Exists():
+		case !isRun && l.isLeft(n.Path): // it would run again and again
+		case !isRun:
 			a.requests = append(a.requests, n)
-		} else {
-			a.runs = append(a.runs, n)
+		default:
+			a.taken[number] = true
+			a.sawRun(number, n)
 		}
 	}
+	l.cfg.Memory.SawRun(a.last)
 	slices.SortStableFunc(a.requests, func(x, y registry.Node) int { return int(x.Created - y.Created) }) // as they came
 	return nil
+}
+
+// sawRun takes a run into account that the node of its number holds. What else somebody has written there is none.
+func (a *answering) sawRun(number int64, n registry.Node) {
+	r, err := layout.UnmarshalRun(n.Value)
+	if err != nil || r.Number != number {
+		a.l.foreign(n.Path, "runs", err)
+		return
+	}
+	a.last = max(a.last, number)
+	a.runs = append(a.runs, asked{r, n})
+}
+
+// Counted is the number of the last run, as the node that counts them says; 0 where that holds none.
+func Counted(n registry.Node) int64 {
+	if last := layout.UnmarshalCounter(n.Value); Believable(last) {
+		return last
+	}
+	return 0
+}
+
+// next is the number of the next run.
+func (a *answering) next() int64 {
+	for a.taken[a.last+1] {
+		a.last++
+	}
+	return a.last + 1
 }
 
 // commit commits ops under the term.
@@ -229,22 +283,22 @@ func (a *answering) accept(ctx context.Context, n registry.Node) error {
 		return a.commit(ctx, registry.Delete(n.Path, n.Version))
 	}
 	req, err := layout.UnmarshalRequest(n.Value)
-	r := layout.Run{Number: a.last + 1, Request: id, Parameter: req.Parameter, By: req.By, MadeUp: req.MadeUp}
+	r := layout.Run{Number: a.next(), Request: id, Parameter: req.Parameter, By: req.By, MadeUp: req.MadeUp}
 	r.At = a.now.Truncate(time.Millisecond).Add(1 + time.Duration(r.Number%999_999)) // no fire is there
-	expired := !req.Expires.IsZero() && !a.now.Before(req.Expires)
+	expires, left := a.expires(n, req)
 	base := a.s.Base
 	switch {
 	case err != nil:
 		r.Problem = "the request cannot be read: " + err.Error()
-	case expired:
+	case expires && left <= 0:
 		r.Problem = request.Expired
 	case !a.facts.Monitor:
 		r.Problem = "the job is not monitored (monitorExecution): what runs is not recorded, and a request would run twice"
 	case a.facts.Disabled:
 		r.Problem = "the job is disabled"
 	case base == nil || !base.Assigned || base.To != a.facts.Total:
-		if !req.Expires.IsZero() {
-			a.again(req.Expires.Sub(a.now))
+		if expires {
+			a.again(left)
 		}
 		return nil // the items are being assigned: whoever ends that asks again
 	default:
@@ -269,26 +323,56 @@ func (a *answering) accept(ctx context.Context, n registry.Node) error {
 	}
 	err = a.commit(ctx, registry.Delete(n.Path, n.Version), count,
 		registry.Create(job.RunResults(r.Number), nil), registry.Create(job.Run(r.Number), layout.MarshalRun(r)))
+	if failed, is := errors.AsType[*registry.CommitError](err); is && errors.Is(err, registry.ErrExists) && failed.Index >= guardOps+2 {
+		return errors.Join(err, a.take(ctx, r.Number)) // somebody has made a node of that number
+	}
 	if err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.AfterAccept)
 	a.l.cfg.Memory.SawRun(r.Number)
-	if a.last++; a.counter.Exists() {
+	if a.last = r.Number; a.counter.Exists() {
 		a.counter.Version++
 	} else {
 		a.counter = registry.Node{Path: job.Runs(), Created: 1}
 	}
-	a.runs = append(a.runs, registry.Node{Path: job.Run(r.Number), Created: 1, Value: layout.MarshalRun(r)})
+	a.runs = append(a.runs, asked{r, registry.Node{Path: job.Run(r.Number), Created: 1, Value: layout.MarshalRun(r)}})
 	return nil
+}
+
+// take leaves out numbers of which nodes stand: results of runs that nobody knows any more.
+func (a *answering) take(ctx context.Context, number int64) error {
+	names, err := a.l.cfg.Session.Names(ctx, a.l.cfg.Job.Runs())
+	if err != nil {
+		return fmt.Errorf("core: runs: %w", err)
+	}
+	for _, name := range names {
+		if n, err := strconv.ParseInt(name, 10, 64); err == nil {
+			a.taken[n] = true
+		}
+	}
+	a.taken[number] = true
+	a.l.cfg.Memory.SawRun(a.next() - 1)
+	return nil
+}
+
+// expires reports whether a request expires, and how long it has. Whoever was there when it was made goes by how long it
+// has stood: the clock of who asks may say anything. Others, and who is asked by a former version, can but compare it
+// with their own.
+func (a *answering) expires(n registry.Node, req layout.Request) (does bool, left time.Duration) {
+	stood, known := a.l.cfg.Memory.stands(n)
+	switch {
+	case req.Within > 0 && known:
+		return true, req.Within - stood
+	case !req.Expires.IsZero():
+		return true, req.Expires.Sub(a.now)
+	}
+	return false, 0
 }
 
 // answered reports whether a run was made of a request.
 func (a *answering) answered(id string) bool {
-	return slices.ContainsFunc(a.runs, func(n registry.Node) bool {
-		r, err := layout.UnmarshalRun(n.Value)
-		return err == nil && r.Request == id
-	})
+	return slices.ContainsFunc(a.runs, func(r asked) bool { return r.Request == id })
 }
 
 // choose says which items run, and answers for the others.
@@ -481,10 +565,21 @@ func (a *answering) tidyKills(ctx context.Context) error {
 		if !known {
 			since = time.Now()
 		}
+		at := a.l.cfg.Job.InForce() + "/" + name
 		if left := killing - time.Since(since); left > 0 {
 			seen[name] = since
 			a.again(left)
-		} else if err := a.commit(ctx, registry.Delete(a.l.cfg.Job.InForce()+"/"+name, registry.AnyVersion)); err != nil && !errors.Is(err, registry.ErrNotFound) {
+			continue
+		}
+		seen[name] = since
+		if a.l.isLeft(at) {
+			continue
+		}
+		err := a.commit(ctx, registry.Delete(at, registry.AnyVersion))
+		if errors.Is(err, registry.ErrNotFound) && !errors.Is(err, errNotLeader) {
+			continue
+		}
+		if err := a.spare(at, err); err != nil {
 			return err
 		}
 	}
@@ -494,6 +589,9 @@ func (a *answering) tidyKills(ctx context.Context) error {
 
 // forget deletes a run, with its results.
 func (a *answering) forget(ctx context.Context, n registry.Node, number int64) error {
+	if a.l.isLeft(n.Path) {
+		return nil
+	}
 	job := a.l.cfg.Job
 	names, err := a.l.cfg.Session.Children(ctx, job.RunResults(number))
 	gone := errors.Is(err, registry.ErrNotFound)
@@ -508,6 +606,9 @@ func (a *answering) forget(ctx context.Context, n registry.Node, number int64) e
 		ops = append(ops, registry.Delete(job.RunResults(number), registry.AnyVersion))
 	}
 	ops = append(ops, registry.Delete(n.Path, registry.AnyVersion))
+	if ops = a.l.possible(ops); len(ops) == 0 {
+		return nil
+	}
 	for room := a.l.cfg.Session.Limits().MaxOps - guardOps; len(ops) > 0; {
 		some := ops[:min(room, len(ops))]
 		ops = ops[len(some):]
@@ -522,6 +623,10 @@ func (a *answering) forget(ctx context.Context, n registry.Node, number int64) e
 // follow watches the results of the runs that are open, and of no others.
 func (l *Leader) follow(open map[int64]bool) {
 	l.mu.Lock()
+	if l.over {
+		l.mu.Unlock()
+		return
+	}
 	add, remove := difference(l.results, open, cmp.Compare[int64])
 	l.results = open
 	l.mu.Unlock()

@@ -35,7 +35,15 @@ type bed struct {
 	gets  int                  // requests that these were
 	asks  func(paths []string) // is told of each before it is made; nil: nobody
 
+	commits int                                      // of members
 	refuses func(id string, ops []registry.Op) error // what a member's commits meet instead of the registry
+	fails   error                                    // what the strategy answers instead
+}
+
+func (b *bed) undecided() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fails
 }
 
 // meets is what a member's commit meets.
@@ -43,6 +51,7 @@ func (b *bed) meets(id string) func([]registry.Op) error {
 	return func(ops []registry.Op) error {
 		b.mu.Lock()
 		refuses := b.refuses
+		b.commits++
 		b.mu.Unlock()
 		if refuses == nil {
 			return nil
@@ -139,10 +148,53 @@ type member struct {
 	ses *session.Part
 	id  string
 
-	mu    sync.Mutex
-	lives map[string]registry.Revision
-	seen  []event.Event
-	waits []string
+	mu      sync.Mutex
+	lives   map[string]registry.Revision
+	seen    []event.Event
+	waits   []string
+	follows map[target]bool // what its leader watches
+}
+
+// A followings is a session that notes what is followed.
+type followings struct {
+	*session.Part
+
+	m *member
+}
+
+func (f followings) Follow(path string, scope registry.Scope, handle func(registry.Event)) {
+	f.m.mu.Lock()
+	f.m.follows[target{path, scope}] = true
+	f.m.mu.Unlock()
+	f.Part.Follow(path, scope, handle)
+}
+
+func (f followings) Unfollow(path string, scope registry.Scope) {
+	f.m.mu.Lock()
+	delete(f.m.follows, target{path, scope})
+	f.m.mu.Unlock()
+	f.Part.Unfollow(path, scope)
+}
+
+// watches are the paths that a member's leader watches, in order.
+func (m *member) watches() (paths []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for t := range m.follows {
+		paths = append(paths, t.path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// waitsFor is what the job waits for, as was said last.
+func (m *member) waitsFor() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.waits) == 0 {
+		return ""
+	}
+	return m.waits[len(m.waits)-1]
 }
 
 // A remote is a registry whose requests take a while.
@@ -206,7 +258,7 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 	b.Helper()
 	reg := b.srv.Registry("shop")
 	b.Cleanup(func() { _ = reg.Close() })
-	m := &member{b: b, id: id, lives: map[string]registry.Revision{}}
+	m := &member{b: b, id: id, lives: map[string]registry.Revision{}, follows: map[target]bool{}}
 	opened, err := session.Open(b.Context(), remote{reg, delay, b.count, b.meets(id)}, func(string, error) {})
 	require.NoError(b, err)
 	ses := opened.Part()
@@ -216,7 +268,7 @@ func (b *bed) join(id string, delay func([]registry.Op) time.Duration) *member {
 		registry.Create(b.job.Ledger(id), ledger.New(0, 0).Encode()))
 	require.NoError(b, err)
 	m.Leader = New(Config{
-		Host: m, Session: ses, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now, Memory: &Memory{},
+		Host: m, Session: followings{ses, m}, Context: ses.Context, Pool: ses.Control, Job: b.job, ID: id, Now: time.Now, Memory: &Memory{},
 	})
 	ses.Follow(b.job.Lives(), registry.Children, m.onLife)
 	ses.Follow(b.job.Leader(), registry.Self, func(e registry.Event) {
@@ -268,9 +320,9 @@ func (m *member) Facts() Facts {
 	stands := maps.Clone(m.lives)
 	f.Stands = func(id string) registry.Revision { return stands[id] }
 	f.Eligible = func(id string) bool { return slices.Contains(lives, id) }
-	f.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
+	f.Assign = func(ids []string, total int, previous map[string][]int) (map[string][]int, error) {
 		in := strategy.Input{Job: "orders", Instances: ids, Total: total, Previous: previous}
-		return strategy.AvgAllocation{}.Assign(in)
+		return strategy.AvgAllocation{}.Assign(in), m.b.undecided()
 	}
 	return f
 }

@@ -32,6 +32,10 @@ type clocks struct {
 func (l *Leader) followClocks() {
 	wanted := l.cfg.Host.Facts().Clocks
 	l.mu.Lock()
+	if l.over {
+		l.mu.Unlock()
+		return
+	}
 	watched := l.clocks.watched
 	l.clocks.watched = wanted
 	if wanted && l.clocks.task == nil {

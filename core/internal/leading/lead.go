@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -27,8 +28,9 @@ var (
 	errStale = errors.New("the state has changed")
 )
 
-// lead makes what is into what should be.
-func (l *Leader) lead(ctx context.Context) error {
+// lead makes what is into what should be. It reports whether this instance leads still, and has done so: what fails then
+// is in nobody's way.
+func (l *Leader) lead(ctx context.Context) (leads bool, err error) {
 	l.mu.Lock()
 	l.look, l.viewing = false, true
 	java := l.java
@@ -39,31 +41,40 @@ func (l *Leader) lead(ctx context.Context) error {
 		l.floor = l.cfg.Now()
 	}
 	plan, err := l.reshard(ctx)
-	if err == nil {
-		err = l.answer(ctx, plan)
+	if leads = err == nil; leads {
+		if err = l.answer(ctx, plan); err == nil {
+			err = l.undecided
+		}
 	}
 	l.mu.Lock()
 	left := l.left
 	l.viewing, l.left = false, nil
-	if err != nil || l.shown.base > l.looked.base || l.shown.schedule > l.looked.schedule {
+	news := l.shown.base > l.looked.base || l.shown.schedule > l.looked.schedule
+	if err != nil || news {
 		l.look = true
 	}
 	l.shown = inForce{}
-	mend := err == nil && l.mend
-	if err == nil {
+	mend := leads && l.mend
+	if leads {
 		l.bereft = false
 	}
-	if err == nil && !mend {
+	if leads && !mend {
 		l.seen = nil // nobody goes by it, and it holds all records
 	}
 	l.mu.Unlock()
+	if news && leads {
+		l.work.Poke() // somebody has written there since
+	}
 	if mend {
 		l.tidy.Poke()
 	}
 	for _, id := range left {
 		l.Gone(id)
 	}
-	return l.orAbdicate(ctx, err)
+	if errors.Is(err, errNotLeader) {
+		return false, l.abdicate(ctx)
+	}
+	return leads, err
 }
 
 // orAbdicate steps down where the term is another's: let all elect.
@@ -133,10 +144,14 @@ func (l *Leader) plan(ctx context.Context, nodes map[string]registry.Node) (s sn
 	if again, err = l.schedule(ctx, &s); again || err != nil {
 		return s, nil, again, err
 	}
-	if plan, err = l.derive(ctx, &s); err == nil && s.unlisted && plan.Final() {
+	if plan, err = l.derive(ctx, &s); err != nil {
+		return s, nil, false, err
+	}
+	if s.unlisted && plan.Final() {
 		return s, nil, false, errStale // of what is not known nothing is given up
 	}
-	return s, plan, false, err
+	plan.Drop = slices.DeleteFunc(plan.Drop, func(id string) bool { return l.isLeft(l.cfg.Job.Ledger(id)) })
+	return s, plan, false, nil
 }
 
 // goOn makes ready for another view after a refusal, which it returns where there is to be none: it pauses, ever longer,
@@ -187,6 +202,7 @@ func (l *Leader) hush(ctx context.Context, s snapshot) error {
 // over, is made again of what the notices show besides: of a registration that runs
 // something nothing else may be left.
 func (l *Leader) derive(ctx context.Context, s *snapshot) (*sharding.Plan, error) {
+	l.undecided = nil
 	plan := sharding.Derive(s.View)
 	if !plan.Final() {
 		return plan, nil
@@ -209,6 +225,7 @@ func (l *Leader) derive(ctx context.Context, s *snapshot) (*sharding.Plan, error
 	if err := l.add(ctx, s, ids, nodes); err != nil {
 		return nil, err
 	}
+	l.undecided = nil
 	return sharding.Derive(s.View), nil
 }
 
@@ -298,9 +315,17 @@ func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s sn
 	l.base = s.base
 	l.mu.Unlock()
 	s.View = sharding.View{
-		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Static: f.Static, Now: l.cfg.Now(), Up: f.Up, Assign: f.Assign,
+		Total: f.Total, Monitor: f.Monitor, Delayed: f.Delayed, Failover: f.Failover, Window: f.Window, Static: f.Static, Now: l.cfg.Now(), Up: f.Up,
 		Base: l.readBase(s.base), Known: l.cfg.Memory.lastBase,
-		Asked: max(layout.UnmarshalCounter(nodes[3].Value), l.cfg.Memory.lastRun()),
+		Asked: max(Counted(nodes[3]), l.cfg.Memory.lastRun()),
+	}
+	s.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
+		assigned, err := f.Assign(ids, total, previous)
+		if err != nil {
+			l.undecided = err
+			return nil
+		}
+		return assigned
 	}
 	if s.Base != nil && nodes[4].Modified > f.Configured {
 		s.Total = s.Base.To // no epoch ends by what was configured before: the watch will show what is now
@@ -443,7 +468,7 @@ func (l *Leader) readBase(n registry.Node) *layout.Base {
 	if !n.Exists() {
 		return nil
 	}
-	b, err := layout.UnmarshalBase(n.Value)
+	b, err := baseOf(n.Value)
 	if err != nil {
 		l.warn("the node "+n.Path+" holds no epoch; it is made again", err)
 		return nil
@@ -496,7 +521,7 @@ func (l *Leader) schedule(ctx context.Context, s *snapshot) (bool, error) {
 	if stands && same && !l.floor.After(was.Floor) {
 		return false, nil
 	}
-	next := layout.Schedule{Number: was.Number + 1, Rule: rule, Floor: was.Floor}
+	next := layout.Schedule{Number: max(was.Number+1, 1), Rule: rule, Floor: was.Floor}
 	if l.floor.After(next.Floor) {
 		next.Floor = l.floor
 	}
@@ -597,11 +622,20 @@ func (l *Leader) await(p *sharding.Plan) {
 	for _, id := range slices.Concat(p.Held, p.Nudge) { // whoever is told mends its ledger, or registers anew
 		want[target{l.cfg.Job.Ledger(id), registry.Self}] = true
 	}
+	for _, id := range slices.Concat(p.Astray, p.Nudge) { // or its session ends
+		if id != l.cfg.ID { // whose own is watched, and which would not lead
+			want[target{l.cfg.Job.Notice(id), registry.Self}] = true
+		}
+	}
 	byPath := func(a, b target) int { return strings.Compare(a.path, b.path) }
 	l.mu.Lock()
+	if l.over {
+		l.mu.Unlock()
+		return
+	}
 	add, remove := difference(l.watched, want, byPath)
 	l.watched = want
-	waits, away := len(want) > 0, len(p.Away) > 0
+	waits, away := len(want)+len(p.Astray) > 0, len(p.Away) > 0
 	over := (l.waiting || l.away) && !waits && !away
 	l.waiting, l.away = waits, away
 	l.mu.Unlock()
@@ -619,6 +653,8 @@ func (l *Leader) await(p *sharding.Plan) {
 		l.cfg.Host.Waits("items " + ledger.FormatRange(p.Waiting) + " to end, before they can be assigned anew")
 	case len(p.Held) > 0:
 		l.cfg.Host.Waits("instances " + strings.Join(p.Held, ", ") + " to account for the sharding total count that ends")
+	case len(p.Astray) > 0:
+		l.cfg.Host.Waits("instances " + strings.Join(p.Astray, ", ") + ", of whose nodes somebody has deleted some, to register anew, or their sessions to end")
 	case away:
 		l.cfg.Host.Waits("the instances to which items " + ledger.FormatRange(p.Away) + " are bound (static sharding)")
 	case over:
@@ -667,9 +703,19 @@ func (l *Leader) lookAgain() {
 }
 
 // onAwaited looks again when an item has ended that is leaving, or a held ledger has
-// changed; once, too, when the watch begins, since that may have happened before.
+// changed; once, too, when the watch begins, since that may have happened before. Of a notice, which the leader sets
+// itself, only the end counts: its session's, and then items wait for an owner.
 func (l *Leader) onAwaited(e registry.Event) {
-	if !e.Synced {
-		l.Look()
+	notice := path.Dir(e.Node.Path) == l.cfg.Job.Notices()
+	if e.Synced || notice && e.Node.Exists() {
+		return
+	}
+	l.mu.Lock()
+	l.look = true
+	l.mu.Unlock()
+	if notice {
+		l.work.Press()
+	} else {
+		l.work.Poke()
 	}
 }

@@ -3,7 +3,7 @@ package leading
 import (
 	"context"
 	"errors"
-	"maps"
+	"fmt"
 	"path"
 	"slices"
 	"sync"
@@ -57,8 +57,8 @@ type Facts struct {
 	// Listens are the lives that listen to rounds, and to what. Empty where there are no
 	// rounds: without monitoring, with a fixed delay.
 	Listens map[string]layout.Listens
-	// Assign is the sharding strategy.
-	Assign func(ids []string, total int, previous map[string][]int) map[string][]int
+	// Assign is the sharding strategy. It fails where that has no answer: items stay where they are then.
+	Assign func(ids []string, total int, previous map[string][]int) (map[string][]int, error)
 }
 
 // Config is what a Leader works with.
@@ -106,50 +106,53 @@ type Leader struct {
 	work *workqueue.Task
 	tidy *workqueue.Task
 
-	mu       sync.Mutex
-	over     bool               // Close was called
-	busy     int                // tasks at work
-	ctx      context.Context    // of theirs; nil while none is
-	cancel   context.CancelFunc // of ctx
-	node     registry.Node      // leader/election/instance, as seen last
-	follows  bool               // the term is watched
-	led      bool               // this registration has held the term
-	able     bool
-	look     bool
-	viewing  bool     // lead is under way
-	left     []string // instances that have gone since: it may have taken them to stand
-	untidy   bool
-	off      bool // failover was switched off: nodes of it may stand
-	mend     bool // the items' instance nodes are to be compared with the ledgers
-	java     bool // an instance of ElasticJob led last, as far as was seen
-	waiting  bool
-	away     bool // items are bound to instances that are not there
-	wary     bool // a look is to come, whatever happens
-	later    bool // likewise, where nobody has looked until then
-	tidies   bool // the later look tidies too, after a leader that has died
-	asked    bool // requests or runs are to be looked at
-	fresh    bool // its term has not looked at rounds yet
-	back     bool // others are to be elected first
-	weary    bool // it has handed over: likewise, until somebody is elected
-	flags    map[string]bool
-	retry    *workqueue.Retry // nil: the task has not failed
-	watched  map[target]bool
-	triggers map[string]registry.Node  // of ElasticJob's tools, by instance; while this one leads
-	results  map[int64]bool            // runs whose results are watched
-	bell     *time.Timer               // the next look at them
-	base     registry.Node             // as the last view had it; without a path: this term has had none
-	seen     *snapshot                 // the last view, until the items' instance nodes were compared with it
-	paged    map[string]*ledger.Ledger // those with pages in the last view, by path
-	rounds   *rounds                   // nil until somebody listens to them, or has
-	clocks   clocks
-	owners   []string  // of items, as the latest plan has left them
-	present  []string  // who was not dead then
-	looked   inForce   // by which that plan was made
-	shown    inForce   // as the watch has shown it during a look
-	bereft   bool      // since nobody leads any more nobody has looked, and items may have no owner
-	former   string    // who led before nobody did
-	vacant   time.Time // since when it waits for others, zero while somebody leads
-	stood    time.Time // when it last stood for election; zero: the outcome is known
+	mu      sync.Mutex
+	over    bool               // Close was called
+	busy    int                // tasks at work
+	ctx     context.Context    // of theirs; nil while none is
+	cancel  context.CancelFunc // of ctx
+	node    registry.Node      // leader/election/instance, as seen last
+	follows bool               // the term is watched
+	led     bool               // this registration has held the term
+	able    bool
+	look    bool
+	viewing bool     // lead is under way
+	left    []string // instances that have gone since: it may have taken them to stand
+	untidy  bool
+	off     bool // failover was switched off: nodes of it may stand
+	mend    bool // the items' instance nodes are to be compared with the ledgers
+	java    bool // an instance of ElasticJob led last, as far as was seen
+	waiting bool
+	away    bool // items are bound to instances that are not there
+	wary    bool // a look is to come, whatever happens
+	later   bool // likewise, where nobody has looked until then
+	tidies  bool // the later look tidies too, after a leader that has died
+	asked   bool // requests or runs are to be looked at
+	fresh   bool // its term has not looked at rounds yet
+	back    bool // others are to be elected first
+	weary   bool // it has handed over: likewise, until somebody is elected
+	flags   map[string]bool
+	retry   *workqueue.Retry // nil: the task has not failed
+	retidy  *workqueue.Retry // of tidy, likewise
+	// obstacles are nodes of ours by which the leader was refused, by path.
+	obstacles map[string]obstacle
+	watched   map[target]bool
+	triggers  map[string]registry.Node  // of ElasticJob's tools, by instance; while this one leads
+	results   map[int64]bool            // runs whose results are watched
+	bell      *time.Timer               // the next look at them
+	base      registry.Node             // as the last view had it; without a path: this term has had none
+	seen      *snapshot                 // the last view, until the items' instance nodes were compared with it
+	paged     map[string]*ledger.Ledger // those with pages in the last view, by path
+	rounds    *rounds                   // nil until somebody listens to them, or has
+	clocks    clocks
+	owners    []string  // of items, as the latest plan has left them
+	present   []string  // who was not dead then
+	looked    inForce   // by which that plan was made
+	shown     inForce   // as the watch has shown it during a look
+	bereft    bool      // since nobody leads any more nobody has looked, and items may have no owner
+	former    string    // who led before nobody did
+	vacant    time.Time // since when it waits for others, zero while somebody leads
+	stood     time.Time // when it last stood for election; zero: the outcome is known
 
 	// Of the work task alone:
 	stamp     int                   // of this leader's commits
@@ -163,7 +166,10 @@ type Leader struct {
 	kills     map[string]time.Time  // since when it knows of them, by the names of their nodes
 	told      map[sharding.Cut]bool // notes of the dead that still stand
 	bound     *sharding.Plan        // the latest, where items are bound to instances that are not there
+	undecided error                 // why the strategy had no answer for the latest plan
 	floor     time.Time             // until when ElasticJob led, where it did before this term
+
+	overtaken bool // of the tidy task alone: its latest commit was refused by another's that came before
 }
 
 type target struct {
@@ -279,6 +285,7 @@ func (l *Leader) putOff() {
 func (l *Leader) Tidy() {
 	l.mu.Lock()
 	l.untidy, l.mend = true, true
+	l.forgive()
 	l.mu.Unlock()
 	l.tidy.Poke()
 }
@@ -287,6 +294,7 @@ func (l *Leader) Tidy() {
 func (l *Leader) Reconcile() {
 	l.mu.Lock()
 	l.look, l.untidy, l.mend = true, true, true
+	l.forgive()
 	l.mu.Unlock()
 	l.work.Poke()
 	l.tidy.Poke()
@@ -451,32 +459,44 @@ func (l *Leader) Close() {
 	if l.cancel != nil {
 		l.cancel()
 	}
-	targets := map[target]bool{}
-	maps.Copy(targets, l.watched)
-	l.watched = nil
-	for n := range l.results {
-		targets[target{l.cfg.Job.RunResults(n), registry.Children}] = true
-	}
-	l.results = nil
-	if l.bell != nil {
-		l.bell.Stop()
-	}
-	if l.follows {
+	follows := l.follows
+	l.follows = false
+	l.mu.Unlock()
+	if follows {
 		for _, t := range l.ofTerm() {
-			targets[t.target] = true
+			l.cfg.Session.Unfollow(t.path, t.scope)
 		}
 	}
-	if l.rounds != nil && l.rounds.watched {
-		l.rounds.watched = false
-		targets[target{l.cfg.Job.RoundsDir(), registry.Children}] = true
+	l.rest()
+}
+
+// rest ends what only the leader follows, and waits for. What its term follows ends with that.
+func (l *Leader) rest() {
+	l.mu.Lock()
+	var targets []target
+	for t := range l.watched {
+		targets = append(targets, t)
 	}
-	if l.clocks.watched {
-		targets[target{l.cfg.Job.Clocks(), registry.Children}] = true
+	for n := range l.results {
+		targets = append(targets, target{l.cfg.Job.RunResults(n), registry.Children})
 	}
-	l.follows, l.clocks.watched = false, false
+	l.watched, l.results = nil, nil
+	if l.bell != nil {
+		l.bell.Stop()
+		l.bell = nil
+	}
+	clocks, waits := l.clocks.watched, l.waiting || l.away
+	l.waiting, l.away = false, false
 	l.mu.Unlock()
-	for t := range targets {
+	for _, t := range targets {
 		l.cfg.Session.Unfollow(t.path, t.scope)
+	}
+	l.deafen()
+	if clocks {
+		l.forgetClocks()
+	}
+	if waits {
+		l.cfg.Host.Waits("") // the next leader says it
 	}
 }
 
@@ -511,7 +531,13 @@ func (l *Leader) step() {
 	}
 }
 
-func (l *Leader) hindered(err error) { l.warn("the leader's request failed; trying again", err) }
+func (l *Leader) hindered(err error) {
+	if l.undecided != nil && errors.Is(err, l.undecided) {
+		l.warn("the items stay where they are; trying again", err)
+		return
+	}
+	l.warn("the leader's request failed; trying again", err)
+}
 
 func (l *Leader) warn(problem string, err error) {
 	l.cfg.Host.Emit(event.Warning{Job: l.cfg.Job.Name(), Problem: problem, Err: err})
@@ -538,13 +564,20 @@ func (l *Leader) act(ctx context.Context) error {
 		}
 		return l.elect(ctx)
 	case !node.Ephemeral:
-		l.warn("the leader's node was made by no instance; it is removed", nil)
+		if made := fmt.Sprint(node.Path, " ", node.Created); !l.warned[made] {
+			lazymap.Set(&l.warned, made, true)
+			l.warn("the leader's node was made by no instance; it is removed", nil)
+		}
 		return l.remove(ctx, node)
 	case ours && work:
-		if err := l.lead(ctx); err != nil {
+		leads, err := l.lead(ctx)
+		if !leads {
 			return err
 		}
-		return l.followRounds(ctx, true)
+		if rounds := l.followRounds(ctx, true); err == nil {
+			err = rounds
+		}
+		return err
 	case ours && (asked || heard):
 		var err error
 		if asked {
@@ -585,6 +618,18 @@ func (l *Leader) stand(at time.Time) {
 
 // elect tries to become the leader. Who wins is seen by the watch.
 func (l *Leader) elect(ctx context.Context) error {
+	err := l.compete(ctx)
+	if _, refused := errors.AsType[*registry.CommitError](err); !refused || !errors.Is(err, registry.ErrNoParent) {
+		return err
+	}
+	if err := registry.EnsurePath(ctx, l.cfg.Session, l.cfg.Job.LeaderElection()); err != nil {
+		return err
+	}
+	return l.compete(ctx) // and once more, since no watch will show anything
+}
+
+// compete stands for election.
+func (l *Leader) compete(ctx context.Context) error {
 	failpoint.Hit(failpoint.BeforeElect)
 	defer failpoint.Hit(failpoint.AfterElect)
 	l.stand(time.Now())
@@ -609,9 +654,6 @@ func (l *Leader) elect(ctx context.Context) error {
 		if stray := l.strayTerm(ctx); stray != nil {
 			return stray
 		}
-	case errors.Is(err, registry.ErrNoParent): // and once more, since no watch will show anything
-		defer l.work.Poke()
-		return registry.EnsurePath(ctx, l.cfg.Session, l.cfg.Job.LeaderElection())
 	case refused && failed.Index == 0:
 		return nil // the registration is over, and the member sees it
 	}
@@ -635,11 +677,19 @@ func (l *Leader) strayTerm(ctx context.Context) error {
 	return l.remove(ctx, nodes[0])
 }
 
-// remove deletes a node as it was seen.
+// remove deletes a node as it was seen, with what hangs below it. It fails where it has changed: the watch may have shown
+// that before.
 func (l *Leader) remove(ctx context.Context, n registry.Node) error {
 	_, err := l.cfg.Session.Commit(ctx, l.life(), registry.Delete(n.Path, n.Version))
-	if _, refused := errors.AsType[*registry.CommitError](err); refused && !errors.Is(err, registry.ErrDenied) {
-		return nil // it has changed, and the watch shows how
+	if !errors.Is(err, registry.ErrNotEmpty) {
+		return err
+	}
+	below, err := Below(ctx, l.cfg.Session, n.Path)
+	if err == nil {
+		err = l.erase(ctx, []registry.Op{l.life(), registry.Check(n.Path, n.Version)}, below)
+	}
+	if err == nil {
+		_, err = l.cfg.Session.Commit(ctx, l.life(), registry.Delete(n.Path, n.Version))
 	}
 	return err
 }
@@ -647,6 +697,7 @@ func (l *Leader) remove(ctx context.Context, n registry.Node) error {
 // abdicate gives up the term, and the leader's node when it is this session's. Nothing
 // of this leader is in flight: its task settles what it commits.
 func (l *Leader) abdicate(ctx context.Context) error {
+	l.rest()
 	nodes, err := settle.Get(ctx, l.cfg.Session, l.hindered, l.cfg.Job.Term(), l.cfg.Job.Leader())
 	if err != nil {
 		return err
@@ -667,12 +718,10 @@ func (l *Leader) abdicate(ctx context.Context) error {
 		}
 	}
 	l.mu.Lock()
-	led, away := l.led, l.away
-	l.led, l.seen, l.paged, l.away, l.stood = false, nil, nil, false, time.Time{}
+	led := l.led
+	l.led, l.seen, l.paged, l.stood = false, nil, nil, time.Time{}
+	l.forgive()
 	l.mu.Unlock()
-	if away {
-		l.cfg.Host.Waits("") // the next leader says it
-	}
 	l.floor, l.refused, l.stilled = time.Time{}, 0, nil
 	l.cfg.Host.Changed()
 	if led {

@@ -1,9 +1,13 @@
 package leading
 
 import (
+	"fmt"
 	"sync"
+	"time"
 
+	"github.com/elasticron/elasticron/core/internal/lazymap"
 	"github.com/elasticron/elasticron/internal/layout"
+	"github.com/elasticron/elasticron/internal/layout/ledger"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -17,6 +21,14 @@ type Memory struct {
 	epoch                 int // of base
 	base, schedule, claim seenValue
 	run                   int64
+	requests              map[string]sight // that stand, by path
+	before                map[string]sight // as they were when the session before ended
+}
+
+// A sight is a node that was seen, and since when; zero: it stood before anybody here looked.
+type sight struct {
+	created registry.Revision
+	since   time.Time
 }
 
 // A seenValue is a value that could be read, and the state of the node that had it.
@@ -40,13 +52,46 @@ func (m *Memory) Anew() {
 	for _, v := range []*seenValue{&m.base, &m.schedule, &m.claim} {
 		v.modified = 0
 	}
+	m.before, m.requests = m.requests, nil
+}
+
+// SawRequest notes that a request stands, or stands no more. made: it was made while this process looked, so that it
+// knows how long it has stood, whatever any clock says.
+func (m *Memory) SawRequest(n registry.Node, made bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !n.Exists() {
+		delete(m.requests, n.Path)
+		delete(m.before, n.Path)
+		return
+	}
+	for _, known := range []map[string]sight{m.requests, m.before} {
+		if s, is := known[n.Path]; is && s.created == n.Created {
+			lazymap.Set(&m.requests, n.Path, s)
+			return
+		}
+	}
+	s := sight{created: n.Created}
+	if made {
+		s.since = time.Now()
+	}
+	lazymap.Set(&m.requests, n.Path, s)
+}
+
+// stands is how long a request has stood, by this process's own stopwatch; false: it stood before it looked.
+func (m *Memory) stands(n registry.Node) (time.Duration, bool) {
+	m.SawRequest(n, true) // what no watch has shown yet has just been made
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.requests[n.Path]
+	return time.Since(s.since), !s.since.IsZero()
 }
 
 // SawBase keeps a base that could be read, b of n, unless a later epoch is known.
 func (m *Memory) SawBase(n registry.Node, b layout.Base) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if b.Epoch >= m.epoch {
+	if b.Epoch >= m.epoch && checkBase(b) == nil {
 		m.base.saw(n)
 		m.epoch = b.Epoch
 	}
@@ -68,7 +113,29 @@ func (m *Memory) saw(v *seenValue, n registry.Node) {
 func (m *Memory) SawRun(number int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.run = max(m.run, number)
+	if Believable(number) {
+		m.run = max(m.run, number)
+	}
+}
+
+// Believable reports whether a number can be that of a run. One that somebody has made up may be so high that there is none
+// after it.
+func Believable(number int64) bool { return number > 0 && number < ledger.MaxCount }
+
+// baseOf reads a base. One whose numbers cannot be worked with is nobody's.
+func baseOf(value []byte) (layout.Base, error) {
+	b, err := layout.UnmarshalBase(value)
+	if err == nil {
+		err = checkBase(b)
+	}
+	return b, err
+}
+
+func checkBase(b layout.Base) error {
+	if b.To > ledger.MaxTotal || int64(b.Epoch) >= ledger.MaxCount {
+		return fmt.Errorf("core: a base of epoch %d, with %d items: there is none such", b.Epoch, b.To)
+	}
+	return nil
 }
 
 // wroteBase keeps a base that the leader has written in place of the one it had seen.
@@ -94,7 +161,7 @@ func (m *Memory) seen(v *seenValue) []byte {
 
 // lastBase is the base as it was seen last, nil: never.
 func (m *Memory) lastBase() *layout.Base {
-	b, err := layout.UnmarshalBase(m.seen(&m.base))
+	b, err := baseOf(m.seen(&m.base))
 	if err != nil {
 		return nil
 	}

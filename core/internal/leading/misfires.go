@@ -24,7 +24,7 @@ func (l *Leader) takeMisfires(ctx context.Context, guard []registry.Op, nodes []
 	for room := l.cfg.Session.Limits().MaxOps - len(guard) - 1; len(nodes) > 0; {
 		some := nodes[:min(room, len(nodes))]
 		nodes = nodes[len(some):]
-		ops := slices.Clone(guard)
+		var ops []registry.Op
 		var items []int
 		for _, n := range some {
 			item, _ := layout.ParseItem(path.Base(path.Dir(n.Path)))
@@ -36,7 +36,7 @@ func (l *Leader) takeMisfires(ctx context.Context, guard []registry.Op, nodes []
 			id := fmt.Sprintf("misfire-%d-%d", some[0].Created, items[0]) // no other node has both
 			ops = append(ops, registry.Create(l.cfg.Job.Request(id), layout.MarshalRequest(req)))
 		}
-		if _, err := l.cfg.Session.Commit(ctx, ops...); err != nil {
+		if err := l.mendSome(ctx, guard, ops...); err != nil {
 			return err
 		}
 		switch which := ledger.FormatRange(items); {

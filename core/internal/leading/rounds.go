@@ -157,6 +157,10 @@ func (l *Leader) followRounds(ctx context.Context, surely bool) error {
 		return nil
 	}
 	l.mu.Lock()
+	if l.over {
+		l.mu.Unlock()
+		return nil
+	}
 	r := l.listened()
 	watch := !r.watched
 	surely = surely || r.surely

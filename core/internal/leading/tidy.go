@@ -1,13 +1,18 @@
 package leading
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/core/internal/sharding"
+	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -34,17 +39,28 @@ func (l *Leader) tidyUp() {
 		err = errors.Join(l.tidyItems(ctx), l.tidyFailover(ctx))
 	}
 	mended := l.mendOwners(ctx) // what it could not do is still noted
-	if err := errors.Join(err, mended); err != nil && ctx.Err() == nil && !errors.Is(err, registry.ErrSessionLost) {
-		l.mu.Lock()
+	err = errors.Join(err, mended)
+	if ctx.Err() != nil || errors.Is(err, registry.ErrSessionLost) {
+		return
+	}
+	l.mu.Lock()
+	tell := false
+	if err == nil {
+		l.retidy = nil
+	} else {
 		l.untidy = l.untidy || untidy
-		l.mu.Unlock()
-		if settle.Pause(ctx, tidyPause) {
-			l.tidy.Poke()
+		if l.retidy == nil {
+			l.retidy = &workqueue.Retry{}
 		}
+		tell = l.retidy.Failed(l.tidy, err)
+	}
+	l.mu.Unlock()
+	if tell {
+		l.warn("the leader cannot remove what is left over, or set the nodes of items right; trying again", err)
 	}
 }
 
-// tidyPause is the pause after a failure: nobody waits for it.
+// tidyPause is the pause before it tidies again where others were first, more than once in a row: nobody waits for it.
 const tidyPause = 2 * time.Second
 
 func (l *Leader) tidyItems(ctx context.Context) error {
@@ -62,9 +78,10 @@ func (l *Leader) tidyItems(ctx context.Context) error {
 	}
 	fits := l.cfg.Session.Limits().MaxOps
 	var ops []registry.Op
+	var hindered error // by one of them, while the others went
 	for _, name := range names {
 		n, ok := layout.ParseItem(name)
-		if !ok || n < total {
+		if !ok || n < total || l.isLeft(job.Item(n)) {
 			continue
 		}
 		of, err := l.item(ctx, n)
@@ -72,16 +89,23 @@ func (l *Leader) tidyItems(ctx context.Context) error {
 			return err
 		}
 		if tidyGuards+len(ops)+len(of) > fits {
-			if err := l.sweep(ctx, base, ops); err != nil {
+			hinders, err := l.sweep(ctx, base, ops, l.itemOf)
+			if err != nil {
 				return err
 			}
-			ops = nil
+			ops, hindered = nil, cmp.Or(hindered, hinders)
 		}
-		if tidyGuards+len(of) <= fits {
-			ops = append(ops, of...)
-		}
+		ops = append(ops, of...)
 	}
-	return l.sweep(ctx, base, ops)
+	hinders, err := l.sweep(ctx, base, ops, l.itemOf)
+	return cmp.Or(err, hindered, hinders)
+}
+
+// itemOf is the node of the item at or below which a path is.
+func (l *Leader) itemOf(path string) string {
+	dir := l.cfg.Job.Sharding() + "/"
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, dir), "/")
+	return dir + name
 }
 
 // tidyFailover removes the queue of ElasticJob's failovers, and what says of items that they
@@ -94,11 +118,11 @@ func (l *Leader) tidyFailover(ctx context.Context) error {
 		return nil
 	}
 	ops, err := l.failoverNodes(ctx)
-	for room := l.cfg.Session.Limits().MaxOps - tidyGuards; err == nil && len(ops) > 0; {
-		some := ops[:min(room, len(ops))]
-		ops, err = ops[len(some):], l.sweep(ctx, base, some)
-	}
 	if err != nil {
+		return err
+	}
+	hinders, err := l.sweep(ctx, base, ops, func(path string) string { return path })
+	if err = cmp.Or(err, hinders); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -132,7 +156,7 @@ func (l *Leader) failoverNodes(ctx context.Context) (ops []registry.Op, err erro
 		return nil, err
 	}
 	for _, n := range nodes {
-		if n.Exists() && !n.Ephemeral {
+		if n.Exists() && !n.Ephemeral && !l.isLeft(n.Path) {
 			ops = append(ops, registry.Delete(n.Path, n.Version))
 		}
 	}
@@ -142,7 +166,7 @@ func (l *Leader) failoverNodes(ctx context.Context) (ops []registry.Op, err erro
 // settledTotal is the total of an epoch of which every item is assigned, so that nothing
 // of the one before is left; else 0.
 func settledTotal(base registry.Node) int {
-	b, err := layout.UnmarshalBase(base.Value)
+	b, err := baseOf(base.Value)
 	if !base.Exists() || err != nil || !b.Assigned {
 		return 0
 	}
@@ -169,31 +193,55 @@ func (l *Leader) item(ctx context.Context, n int) ([]registry.Op, error) {
 // tidyGuards are the checks of every commit that deletes: life, term and base.
 const tidyGuards = 3
 
-// sweep commits deletes, under this leader's own term and the epoch by which they are
-// due. Another leader, or another epoch, tidies itself.
-func (l *Leader) sweep(ctx context.Context, base registry.Node, ops []registry.Op) error {
+// sweep commits deletes, in commits that fit, under this leader's own term and the epoch by which they are
+// due. Another leader, or another epoch, tidies itself. What hangs below one of them goes first, with all that is below
+// what of says: it is to be looked at again then, as hinders says. What cannot be deleted is left.
+func (l *Leader) sweep(ctx context.Context, base registry.Node, ops []registry.Op, of func(path string) string) (hinders, err error) {
+	refusedAt, pause := registry.Version(-1), firstPause
 	for len(ops) > 0 {
 		nodes, err := l.cfg.Session.Get(ctx, l.cfg.Job.Term())
 		if err != nil {
-			return err
+			return hinders, err
 		}
 		term := nodes[0]
 		if !term.Owned || layout.UnmarshalTerm(term.Value).Leader != l.cfg.ID {
-			return nil
+			return hinders, nil
+		}
+		if term.Version == refusedAt { // it is shown as it was: whoever is connected to such a server can but wait
+			if !settle.Pause(ctx, pause) {
+				return hinders, ctx.Err()
+			}
+			pause = min(2*pause, tidyPause)
 		}
 		guard := []registry.Op{l.life(), registry.Check(term.Path, term.Version), registry.Check(base.Path, base.Version)}
-		_, err = l.cfg.Session.Commit(ctx, append(guard, ops...)...)
+		some := ops[:min(len(ops), l.cfg.Session.Limits().MaxOps-len(guard))]
+		_, err = l.cfg.Session.Commit(ctx, slices.Concat(guard, some)...)
 		failed, refused := errors.AsType[*registry.CommitError](err)
 		switch {
+		case err == nil:
+			ops = ops[len(some):]
 		case refused && failed.Index == 1: // a commit of this leader came first, or its term is over
-			continue
-		case refused && failed.Index < tidyGuards:
-			return nil
+			refusedAt = term.Version
+		case refused && failed.Index < len(guard):
+			return hinders, nil
+		case errors.Is(err, registry.ErrNotEmpty), refused && errors.Is(err, registry.ErrDenied):
+			at := of(failed.Op.Path)
+			if err := l.clearAway(ctx, guard, at, err); err != nil {
+				return hinders, err
+			}
+			if !l.isLeft(at) {
+				hinders = err
+			}
+			ops = slices.DeleteFunc(slices.Clone(ops), func(op registry.Op) bool { return of(op.Path) == at })
+		default:
+			return hinders, err
 		}
-		return err
 	}
-	return nil
+	return hinders, nil
 }
+
+// firstPause is the pause before a request is made again that was refused by what is shown as it was before.
+const firstPause = 10 * time.Millisecond
 
 // mendOwners makes the items' instance nodes say what the ledgers say: ElasticJob's tools
 // read them, and somebody deleted or overwrote one, or an instance of ElasticJob led. It goes
@@ -217,7 +265,7 @@ func (l *Leader) mendOwners(ctx context.Context) error {
 	guard := []registry.Op{l.life(), registry.Check(seen.term.Path, seen.term.Version), registry.Check(seen.base.Path, seen.base.Version)}
 	for most := l.cfg.Session.Limits().MaxOps - len(guard); err == nil && len(ops) > 0; {
 		n := min(most, len(ops))
-		_, err = l.cfg.Session.Commit(ctx, slices.Concat(guard, ops[:n])...)
+		err = l.mendSome(ctx, guard, ops[:n]...)
 		ops = ops[n:]
 	}
 	if err == nil {
@@ -231,14 +279,49 @@ func (l *Leader) mendOwners(ctx context.Context) error {
 		l.seen = nil
 	}
 	l.mu.Unlock()
-	if err == nil {
+	if !errors.Is(err, errOvertaken) {
+		l.overtaken = false
+		return err
+	}
+	if l.overtaken && !settle.Pause(ctx, tidyPause) {
 		return nil
 	}
-	if _, refused := errors.AsType[*registry.CommitError](err); refused && !errors.Is(err, registry.ErrDenied) {
-		l.Look()
-		return nil
+	l.overtaken = true
+	l.Look()
+	return nil
+}
+
+// errOvertaken: a commit of this leader came first, or its term, or its epoch, is over.
+var errOvertaken = errors.New("the leader has written meanwhile")
+
+// mendSome commits operations on items' nodes, and on what is made of them. What was deleted above them is made again.
+// A node that goes on being in the way is left.
+func (l *Leader) mendSome(ctx context.Context, guard []registry.Op, ops ...registry.Op) error {
+	ensured := false
+	for {
+		_, err := l.cfg.Session.Commit(ctx, slices.Concat(guard, ops)...)
+		failed, refused := errors.AsType[*registry.CommitError](err)
+		switch {
+		case !refused:
+			return err
+		case failed.Index < len(guard) && !errors.Is(err, registry.ErrDenied):
+			return fmt.Errorf("%w: %w", errOvertaken, err)
+		case failed.Index < len(guard):
+			return err
+		case errors.Is(err, registry.ErrNoParent) && !ensured:
+			if made := registry.EnsurePath(ctx, l.cfg.Session, path.Dir(failed.Op.Path)); made != nil {
+				return errors.Join(err, made)
+			}
+			ensured = true
+			continue
+		case errors.Is(err, registry.ErrNotEmpty):
+			return errors.Join(err, l.clearAway(ctx, guard, failed.Op.Path, err))
+		case errors.Is(err, registry.ErrEphemeralParent):
+			err = errors.Join(err, l.erase(ctx, guard, []string{path.Dir(failed.Op.Path)}))
+		}
+		l.hinders(failed.Op.Path, err, false)
+		return err
 	}
-	return err
 }
 
 // wrongItems returns what corrects the items' instance nodes, and the misfire nodes that ElasticJob,
@@ -256,13 +339,14 @@ func (l *Leader) wrongItems(ctx context.Context, seen *snapshot) (ops []registry
 		return nil, nil, err
 	}
 	for _, n := range nodes[len(items):] {
-		if n.Exists() && !n.Ephemeral {
+		if n.Exists() && !n.Ephemeral && !l.isLeft(n.Path) {
 			missed = append(missed, n)
 		}
 	}
 	var missing []int
 	for i, n := range nodes[:len(items)] {
 		switch owner := owners[items[i]]; {
+		case l.isLeft(n.Path):
 		case !n.Exists():
 			missing = append(missing, items[i])
 		case string(n.Value) != owner:

@@ -78,17 +78,17 @@ func (a *answering) translate(ctx context.Context, nodes []registry.Node) error 
 			}
 			op = registry.Set(n.Path, value, n.Version)
 		}
-		if !n.Exists() {
+		if !n.Exists() || a.l.isLeft(n.Path) {
 			continue
 		}
 		ops := []registry.Op{op}
 		own, err := layout.ParseInstanceID(id)
 		if items := a.plan.Items(id); err == nil && len(items) > 0 {
-			req := layout.Request{Items: ledger.FormatRange(items), By: triggered, Expires: a.now.Add(triggerLasts)}
+			req := layout.Request{Items: ledger.FormatRange(items), By: triggered, Expires: a.now.Add(triggerLasts), Within: triggerLasts}
 			node := registry.Create(job.Request(fmt.Sprintf("trigger-%d-%s", n.Modified, own.Life)), layout.MarshalRequest(req))
 			ops = append(ops, node)
 		}
-		if err := a.commit(ctx, ops...); err != nil {
+		if err := a.spare(n.Path, a.commit(ctx, ops...)); err != nil {
 			return err
 		}
 	}

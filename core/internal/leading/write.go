@@ -116,9 +116,7 @@ func (w *writing) commit(ctx context.Context, step sharding.Step, last bool) err
 		if failed, is := errors.AsType[*registry.CommitError](err); is && strings.HasPrefix(failed.Op.Path, l.cfg.Job.Sharding()+"/") {
 			clear(w.nodes) // somebody else has written there
 		}
-		if failed := l.assess(ctx, err); failed != nil {
-			return errors.Join(err, failed)
-		}
+		l.assess(err)
 		return err
 	}
 	for _, x := range step.Ledgers {
@@ -154,29 +152,16 @@ type damage map[int]bool
 
 // assess notes what a refused commit says of the pages of a ledger, so that the next plan mends them:
 // somebody has made one, or deleted it.
-func (l *Leader) assess(ctx context.Context, err error) error {
+func (l *Leader) assess(err error) {
 	failed, refused := errors.AsType[*registry.CommitError](err)
 	if !refused {
-		return nil
+		return
 	}
 	root, page, is := ledger.ParsePath(failed.Op.Path)
 	exists, missing := errors.Is(err, registry.ErrExists), errors.Is(err, registry.ErrNotFound)
-	switch {
-	case is && path.Dir(root) == l.cfg.Job.Ledgers() && (exists || missing):
+	if is && path.Dir(root) == l.cfg.Job.Ledgers() && (exists || missing) {
 		l.note(root, page, exists)
-	case path.Dir(failed.Op.Path) == l.cfg.Job.Ledgers() && errors.Is(err, registry.ErrNotEmpty):
-		root = failed.Op.Path
-		names, err := l.cfg.Session.Children(ctx, root)
-		if err != nil {
-			return fmt.Errorf("core: %s: %w", root, err)
-		}
-		for _, name := range names {
-			if _, page, is := ledger.ParsePath(root + "/" + name); is {
-				l.note(root, page, true)
-			}
-		}
 	}
-	return nil
 }
 
 func (l *Leader) note(root string, page int, stands bool) {
@@ -288,17 +273,17 @@ func (l *Leader) itemNodes(ctx context.Context, p *sharding.Plan, nodes map[stri
 func (l *Leader) clear(ctx context.Context, p *sharding.Plan, s snapshot, nodes map[string]registry.Node) error {
 	var ops []registry.Op
 	for _, f := range l.flagPaths() {
-		if nodes[f].Exists() {
+		if nodes[f].Exists() && !l.isLeft(f) {
 			ops = append(ops, registry.Delete(f, registry.AnyVersion))
 		}
 	}
 	return l.nudge(ctx, p, s, ops)
 }
 
-// nudge tells the live whose ledgers are missing, and those that were asked for stillness and not told since that it is
-// over, in a commit with ops.
+// nudge tells the live whose ledgers are missing, those of which another node is, and those that were asked for stillness
+// and not told since that it is over, in a commit with ops.
 func (l *Leader) nudge(ctx context.Context, p *sharding.Plan, s snapshot, ops []registry.Op) error {
-	ids := slices.AppendSeq(slices.Clone(p.Nudge), maps.Keys(l.stilled))
+	ids := slices.AppendSeq(slices.Concat(p.Nudge, p.Astray), maps.Keys(l.stilled))
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
 		if s.notified[id] && len(ops) < l.cfg.Session.Limits().MaxOps-guardOps {
@@ -376,7 +361,7 @@ func (l *Leader) commit(ctx context.Context, s snapshot, ops []registry.Op) erro
 		return registry.Set(l.cfg.Job.Term(), layout.MarshalTerm(t), s.term.Version)
 	}
 	_, err := settle.Commit{
-		Store: l.cfg.Session, Ops: append([]registry.Op{l.life(), set(term)}, ops...), Marker: 1,
+		Store: l.cfg.Session, Ops: append([]registry.Op{l.life(), set(term)}, l.possible(ops)...), Marker: 1,
 		Shows: func(n registry.Node) bool { return n.Owned && layout.UnmarshalTerm(n.Value) == term },
 		Neutral: func() []registry.Op {
 			l.stamp++
@@ -385,9 +370,20 @@ func (l *Leader) commit(ctx context.Context, s snapshot, ops []registry.Op) erro
 	}.Run(ctx, l.hindered)
 	failpoint.Hit(failpoint.AfterLead)
 	failed, refused := errors.AsType[*registry.CommitError](err)
+	guard := []registry.Op{l.life(), registry.Check(l.cfg.Job.Term(), s.term.Version)}
 	switch {
+	case refused && failed.Op.Kind == registry.OpDelete && (errors.Is(err, registry.ErrNotEmpty) || errors.Is(err, registry.ErrDenied)):
+		if failed := l.clearAway(ctx, guard, failed.Op.Path, err); failed != nil {
+			return errors.Join(err, failed)
+		}
+		return fmt.Errorf("%w: %w", errStale, err)
 	case refused && errors.Is(err, registry.ErrDenied):
 		return err
+	case refused && errors.Is(err, registry.ErrEphemeralParent) && l.draws(failed.Op): // an item's node, made by a stranger
+		if erased := l.erase(ctx, guard, []string{path.Dir(failed.Op.Path)}); erased != nil {
+			l.hinders(failed.Op.Path, erased, errors.Is(erased, registry.ErrDenied))
+		}
+		return fmt.Errorf("%w: %w", errStale, err)
 	case refused && failed.Index == 0:
 		return fmt.Errorf("%w: %w", errNotLeader, err)
 	case refused && errors.Is(err, registry.ErrNoParent): // a directory was deleted from outside

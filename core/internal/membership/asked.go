@@ -9,6 +9,7 @@ import (
 
 	"github.com/elasticron/elasticron/core/internal/firing"
 	"github.com/elasticron/elasticron/core/internal/lazymap"
+	"github.com/elasticron/elasticron/core/internal/leading"
 	"github.com/elasticron/elasticron/internal/layout"
 	"github.com/elasticron/elasticron/registry"
 )
@@ -30,6 +31,7 @@ func (m *Member) onAsked(n registry.Node) (then func(), is bool) {
 	}
 	switch {
 	case isRequest:
+		m.cfg.Memory.SawRequest(n, m.unsynced&inForceBit == 0)
 		return m.answer, true
 	case isKill:
 		return m.onKill(name, n), true
@@ -101,7 +103,7 @@ func (m *Member) listRuns(ctx context.Context) (known int64, open []firing.Asked
 	if err != nil {
 		return 0, nil, fmt.Errorf("core: runs: %w", err)
 	}
-	known = layout.UnmarshalCounter(nodes[0].Value)
+	known = leading.Counted(nodes[0])
 	m.cfg.Memory.SawRun(known)
 	names, err := m.cfg.Session.Names(ctx, job.InForce())
 	if err != nil {
@@ -109,7 +111,7 @@ func (m *Member) listRuns(ctx context.Context) (known int64, open []firing.Asked
 	}
 	var numbers []int64
 	for _, name := range names {
-		if n, is := layout.RunNumber(name); is {
+		if n, is := layout.RunNumber(name); is && leading.Believable(n) {
 			numbers = append(numbers, n)
 		}
 	}
@@ -125,8 +127,10 @@ func (m *Member) listRuns(ctx context.Context) (known int64, open []firing.Asked
 		r, err := layout.UnmarshalRun(n.Value)
 		switch {
 		case !n.Exists():
+			continue // whoever deletes one has counted on
 		case err != nil || r.Number != numbers[i]:
 			m.warn("foreign value in "+n.Path, err)
+			continue
 		case r.Closed.IsZero():
 			open = append(open, firing.Asked{Run: r, Node: n})
 		}

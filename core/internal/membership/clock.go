@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/elasticron/elasticron/core/internal/settle"
 	"github.com/elasticron/elasticron/core/internal/workqueue"
 	"github.com/elasticron/elasticron/internal/failpoint"
 	"github.com/elasticron/elasticron/internal/field"
@@ -164,7 +165,7 @@ func (m *Member) ask(ctx context.Context, id, leader string, bound time.Duration
 func (m *Member) putQuestion(ctx context.Context, id string, number int64) error {
 	once, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	for {
+	for pause := time.Duration(0); settle.Pause(once, pause); pause = min(max(2*pause, firstPause), lastPause) {
 		m.mu.Lock()
 		node, made, registered := m.clock.node, m.clock.made, m.stage >= stageRegistered && m.id == id
 		value := layout.MarshalClock(layout.Clock{Number: number, Off: m.clock.off})
@@ -203,6 +204,7 @@ func (m *Member) putQuestion(ctx context.Context, id string, number int64) error
 			return nil
 		}
 	}
+	return once.Err()
 }
 
 // onClock takes the leader's answer.

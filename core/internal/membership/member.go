@@ -136,6 +136,7 @@ type Member struct {
 	former        *former
 	strays        map[string]bool // lives of this session that are not the registration's, as the watch has shown them
 	made          registry.Node   // the ledger as the registration has made it; zero: it must be read
+	misassigned   string          // what is wrong with the strategy's latest answer; "" for nothing
 }
 
 // A stamp says which state of a node something is, or that there is none.
@@ -152,7 +153,7 @@ type former struct {
 	created registry.Revision // of its ledger; 0: it ended before that was read
 	ledger  *ledger.Ledger    // as it was known last
 	cause   error
-	below   bool // nodes stand below its ledger that it does not list
+	below   int // how often nodes stood below its ledger that it does not list
 }
 
 type stage uint8
@@ -309,10 +310,13 @@ func (m *Member) Close(cause error) {
 	m.Pause()
 	m.stop(cause)
 	m.mu.Lock()
-	f := m.firing
+	f, l := m.firing, m.leader
 	m.mu.Unlock()
 	if f != nil {
 		f.Close()
+	}
+	if l != nil {
+		m.cfg.Host.Waits("") // whoever leads next says for what
 	}
 	ended, cancel := context.WithCancel(m.cfg.Session.Context)
 	cancel()

@@ -80,7 +80,7 @@ func (m *Member) register(ctx context.Context) error {
 	case errors.Is(err, registry.ErrNotEmpty):
 		m.mu.Lock()
 		if m.former != nil {
-			m.former.below = true
+			m.former.below++
 		}
 		m.mu.Unlock()
 		return err
@@ -219,7 +219,7 @@ func (m *Member) serverOps() []registry.Op {
 // remakeServer makes the node of this server again, as it was: a server that has none is taken as disabled.
 func (m *Member) remakeServer(ctx context.Context, was *server) error {
 	path, id := m.cfg.Job.Server(m.cfg.IP), m.registration()
-	_, err := settle.Commit{
+	remake := settle.Commit{
 		Store: m.cfg.Session, Marker: 2,
 		Ops: []registry.Op{
 			registry.Check(m.cfg.Job.Life(id), registry.AnyVersion),
@@ -227,11 +227,16 @@ func (m *Member) remakeServer(ctx context.Context, was *server) error {
 			registry.Create(path, []byte(was.status)),
 		},
 		Shows: func(n registry.Node) bool { return n.Exists() },
-	}.Run(ctx, m.hindered)
+	}
+	_, err := remake.Run(ctx, m.hindered)
+	if errors.Is(err, registry.ErrNoParent) {
+		if err := registry.EnsurePath(ctx, m.cfg.Session, m.cfg.Job.Servers()); err != nil {
+			return err
+		}
+		_, err = remake.Run(ctx, m.hindered)
+	}
 	failed, refused := errors.AsType[*registry.CommitError](err)
 	switch {
-	case errors.Is(err, registry.ErrNoParent):
-		return registry.EnsurePath(ctx, m.cfg.Session, m.cfg.Job.Servers())
 	case refused && failed.Index < 2 && errors.Is(err, registry.ErrNotFound):
 		err = nil // the registration is over; another one makes it
 	case refused && errors.Is(err, registry.ErrExists):
@@ -354,16 +359,62 @@ func (m *Member) inheritLedger(ctx context.Context, h *heirloom, old *former, no
 		h.whole = true
 	}
 	h.root = is.Node
-	if is.Err != nil || len(is.Ledger.Pages()) > 0 || old.below {
-		below, err := m.cfg.Session.Children(ctx, node.Path)
-		if err != nil {
-			return fmt.Errorf("core: register: the ledger before: %w", err)
+	switch {
+	case is.Err != nil, len(is.Ledger.Pages()) > 0, old.below > 0:
+		if err := m.inheritBelow(ctx, h, old, is); err != nil {
+			return err
 		}
-		for _, name := range below {
-			h.remove = append(h.remove, registry.Delete(node.Path+"/"+name, registry.AnyVersion))
+	default:
+		h.remove = []registry.Op{registry.Delete(is.Node.Path, is.Node.Version)}
+	}
+	return nil
+}
+
+// mostBelow is how often what stands below a ledger is deleted, until the ledger is left.
+const mostBelow = 3
+
+// inheritBelow finds what removes the old ledger, with what is below it. What somebody else has made there goes first, in
+// commits of its own, since there may be any number of it. Where it cannot go the ledger stays, without an item: the
+// leader knows that nobody lives there.
+func (m *Member) inheritBelow(ctx context.Context, h *heirloom, old *former, is pages.Found) error {
+	at := is.Node.Path
+	below, err := leading.Below(ctx, m.cfg.Session, at)
+	if err != nil {
+		return fmt.Errorf("core: register: the ledger before: %w", err)
+	}
+	var own []int
+	if is.Err == nil {
+		own = is.Ledger.Pages()
+	}
+	var strays []registry.Op
+	for _, p := range below {
+		if root, page, isPage := ledger.ParsePath(p); isPage && root == at && slices.Contains(own, page) {
+			h.remove = append(h.remove, registry.Delete(p, registry.AnyVersion))
+		} else {
+			strays = append(strays, registry.Delete(p, registry.AnyVersion))
 		}
 	}
-	h.remove = append(h.remove, registry.Delete(is.Node.Path, is.Node.Version))
+	whole := registry.Check(at, is.Node.Version) // else they may be pages by now
+	left := old.below > mostBelow
+	for some := range slices.Chunk(strays, m.cfg.Session.Limits().MaxOps-1) {
+		if left {
+			break
+		}
+		_, err := m.cfg.Session.Commit(ctx, append([]registry.Op{whole}, some...)...)
+		left = errors.Is(err, registry.ErrDenied)
+		if err != nil && !left {
+			return fmt.Errorf("core: register: what is below the ledger before: %w", err)
+		}
+	}
+	if left {
+		none := ledger.New(0, 0)
+		if h.whole {
+			none = ledger.New(h.led.Epoch, h.led.Total)
+		}
+		h.remove = []registry.Op{registry.Set(at, none.Encode(), is.Node.Version)}
+		return nil
+	}
+	h.remove = append(h.remove, registry.Delete(at, is.Node.Version))
 	return nil
 }
 
@@ -629,6 +680,7 @@ func (m *Member) leave(ctx context.Context) error {
 	}
 	m.reach(stageLeft)
 	m.Close(errShutDown)
+	l.Close()
 	m.unfollow(id)
 	m.cfg.Host.ShutDown(id)
 	return nil

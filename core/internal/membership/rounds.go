@@ -204,6 +204,7 @@ func (m *Member) heard(ctx context.Context, h *hearings, p layout.Phase, c layou
 	m.mu.Lock()
 	node := h.claimed
 	m.mu.Unlock()
+	pause := firstPause
 	for answered = stampOf(node); ctx.Err() == nil; answered = stampOf(node) {
 		now, err := layout.UnmarshalClaim(node.Value)
 		at := now.Of(p)
@@ -238,7 +239,16 @@ func (m *Member) heard(ctx context.Context, h *hearings, p layout.Phase, c layou
 		if err != nil {
 			return answered
 		}
+		if refused && stampOf(nodes[0]) == stampOf(node) { // it is shown as it was, by a server that lacks a change
+			if !settle.Pause(ctx, pause) {
+				return answered
+			}
+			pause = min(2*pause, lastPause)
+		}
 		node = nodes[0]
 	}
 	return answered
 }
+
+// Pauses before what is refused again, since it goes by what is shown as it was before: ever longer.
+const firstPause, lastPause = 10 * time.Millisecond, time.Second

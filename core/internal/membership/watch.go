@@ -20,8 +20,12 @@ import (
 	"github.com/elasticron/elasticron/strategy"
 )
 
-// targets is how many watchAll follows.
-const targets = 4
+const (
+	// targets is how many watchAll follows.
+	targets = 4
+	// inForceBit is the bit in unsynced of what is in force.
+	inForceBit = 1 << 3
+)
 
 // watchAll follows what the member decides by.
 func (m *Member) watchAll() {
@@ -39,7 +43,7 @@ func (m *Member) watchAll() {
 	watch(job.Servers(), registry.Children, m.noting(1<<0, (*Member).onServer))
 	watch(job.Instances(), registry.Children, m.noting(1<<1, (*Member).onInstance))
 	watch(job.Lives(), registry.Children, m.noting(1<<2, (*Member).onLife))
-	watch(job.InForce(), registry.Children, m.noting(1<<3, (*Member).onInForce))
+	watch(job.InForce(), registry.Children, m.noting(inForceBit, (*Member).onInForce))
 }
 
 // noting wraps the handler of a target that must be synced before the member registers, with its bit in unsynced.
@@ -571,8 +575,8 @@ func (m *Member) Facts() leading.Facts {
 			}
 		}
 	}
-	f.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
-		return s.Strategy.Assign(strategy.Input{Job: m.name(), Instances: ids, Total: total, Previous: previous})
+	f.Assign = func(ids []string, total int, previous map[string][]int) (map[string][]int, error) {
+		return m.assign(s, strategy.Input{Job: m.name(), Instances: ids, Total: total, Previous: previous})
 	}
 	return f
 }

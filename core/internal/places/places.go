@@ -23,10 +23,22 @@ type PanicError struct {
 	Stack []byte
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+// Error never panics: the value may do so when it is printed, and then the text has its type.
+func (e *PanicError) Error() (text string) {
+	if e == nil {
+		return "panic"
+	}
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("panic: %T", e.Value)
+		}
+	}()
+	return fmt.Sprintf("panic: %v", e.Value)
+}
 
 // A Run is one run of one item. Its methods are called on one goroutine, in the order
-// Enter, Call, Left, or Enter and Dropped.
+// Enter, Call, Left, or Enter and Dropped. From before Enter until Call has returned, or Enter
+// has said no, the item counts as one whose function runs.
 type Run interface {
 	// Item is the sharding item.
 	Item() int
@@ -45,14 +57,30 @@ type Run interface {
 // Places belongs to one job.
 type Places struct {
 	limit    int
-	returned func(item int) // called when a function has returned
+	returned func(item int) // called when a function runs no more
 
 	mu      sync.Mutex
 	active  int
-	queue   []*waiter
+	first   queue // what goes before others
+	others  queue
 	waiting map[int]*waiter
 	running map[int]int
 	wg      sync.WaitGroup
+}
+
+// A queue is what waits for a place, in its order.
+type queue []*waiter
+
+// next takes the first run out that was not dropped, or returns nil.
+func (q *queue) next() *waiter {
+	for len(*q) > 0 {
+		w := (*q)[0]
+		(*q)[0] = nil
+		if *q = (*q)[1:]; !w.dropped {
+			return w
+		}
+	}
+	return nil
 }
 
 type waiter struct {
@@ -61,7 +89,7 @@ type waiter struct {
 }
 
 // New returns places for limit items at once. returned, which may be nil, is called
-// after each function has returned and Left was told.
+// after each function has returned and Left was told, or was not called and Dropped was.
 func New(limit int, returned func(item int)) *Places {
 	return &Places{limit: limit, returned: returned}
 }
@@ -75,15 +103,11 @@ func (p *Places) Submit(r Run) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.active >= p.limit {
-		w := &waiter{run: r}
-		at := len(p.queue)
+		w, q := &waiter{run: r}, &p.others
 		if r.First() {
-			at = slices.IndexFunc(p.queue, func(w *waiter) bool { return !w.run.First() })
-			if at < 0 {
-				at = len(p.queue)
-			}
+			q = &p.first
 		}
-		p.queue = slices.Insert(p.queue, at, w)
+		*q = append(*q, w)
 		lazymap.Set(&p.waiting, r.Item(), w)
 		return
 	}
@@ -105,11 +129,18 @@ func (p *Places) Drop(item int) bool {
 	return true
 }
 
-// Running returns the items whose function has not returned, ascending.
+// Running returns the items whose function has not returned, or is about to be called, ascending.
 func (p *Places) Running() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Sorted(maps.Keys(p.running))
+}
+
+// Runs reports whether the function of an item has not returned, or is about to be called.
+func (p *Places) Runs(item int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running[item] > 0
 }
 
 // Queued returns the items that wait for a place, ascending.
@@ -119,7 +150,7 @@ func (p *Places) Queued() []int {
 	return slices.Sorted(maps.Keys(p.waiting))
 }
 
-// Idle reports whether no function runs.
+// Idle reports whether no function runs, or is about to be called.
 func (p *Places) Idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,43 +185,55 @@ func (p *Places) work(r Run) {
 
 // next takes the first run that waits, or gives the place up. The caller holds mu.
 func (p *Places) next() Run {
-	for len(p.queue) > 0 {
-		w := p.queue[0]
-		p.queue[0] = nil
-		p.queue = p.queue[1:]
-		if !w.dropped {
-			delete(p.waiting, w.run.Item())
-			return w.run
-		}
+	w := p.first.next()
+	if w == nil {
+		w = p.others.next()
 	}
-	p.active--
-	return nil
+	if w == nil {
+		p.active--
+		return nil
+	}
+	if n := w.run.Item(); p.waiting[n] == w { // else a session after it has begun the item, too
+		delete(p.waiting, n)
+	}
+	return w.run
 }
 
 func (p *Places) one(r Run) {
-	if !r.Enter() {
-		r.Dropped()
-		return
-	}
 	n := r.Item()
-	p.mu.Lock()
+	p.mu.Lock() // before Enter: whoever sees that nothing runs, and that Enter will say no from now on, relies on it
 	lazymap.Set(&p.running, n, p.running[n]+1)
 	p.mu.Unlock()
+	if !r.Enter() {
+		p.over(n)
+		r.Dropped()
+		p.tell(n)
+		return
+	}
 	begun := time.Now()
 	err := ErrGoexit
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
-		p.mu.Lock()
-		if p.running[n]--; p.running[n] == 0 {
-			delete(p.running, n)
-		}
-		p.mu.Unlock()
+		p.over(n)
 		r.Left(err, time.Since(begun))
-		if p.returned != nil {
-			p.returned(n)
-		}
+		p.tell(n)
 	}()
 	err = r.Call()
+}
+
+// over says that the function of an item runs no more.
+func (p *Places) over(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running[n]--; p.running[n] == 0 {
+		delete(p.running, n)
+	}
+}
+
+func (p *Places) tell(n int) {
+	if p.returned != nil {
+		p.returned(n)
+	}
 }

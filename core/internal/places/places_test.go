@@ -194,7 +194,7 @@ func TestARunMayRefuseItsPlace(t *testing.T) {
 		p.Submit(&run{log: l, item: 0, refuse: true})
 		p.Submit(&run{log: l, item: 1})
 		p.Wait()
-		require.Equal(t, []string{"enter 0", "dropped 0", "enter 1", "call 1", "left 1", "returned 1"}, l.take())
+		require.Equal(t, []string{"enter 0", "dropped 0", "returned 0", "enter 1", "call 1", "left 1", "returned 1"}, l.take())
 	})
 }
 

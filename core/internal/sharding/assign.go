@@ -28,10 +28,9 @@ func (p *Plan) assign() {
 		}
 	}
 	owners := p.findOwners()
-	var wanted map[int]string
-	if ids := p.view.eligible(); len(ids) > 0 {
+	wanted := p.wanted(p.view.eligible(), owners)
+	if wanted != nil {
 		p.dropCopies(owners)
-		wanted = p.wanted(ids, owners)
 		p.start(wanted)
 		for n := range base.To {
 			p.place(n, owners, wanted[n])
@@ -44,13 +43,16 @@ func (p *Plan) assign() {
 	}
 }
 
-// wanted is to whom the strategy gives each item of the epoch in force.
+// wanted is to whom the strategy gives each item of the epoch in force; nil where nobody can be asked.
 func (p *Plan) wanted(ids []string, owners map[int]string) map[int]string {
-	wanted := map[int]string{}
 	if len(ids) == 0 {
-		return wanted
+		return nil
 	}
 	assigned := p.view.Assign(ids, p.view.Base.To, previous(owners))
+	if assigned == nil {
+		return nil
+	}
+	wanted := map[int]string{}
 	for _, id := range ids { // whoever else a strategy names gets nothing
 		for _, n := range assigned[id] {
 			wanted[n] = id

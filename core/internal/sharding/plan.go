@@ -35,6 +35,9 @@ type Plan struct {
 	// Nudge are the ids of members that are not dead and whose ledgers are missing: they
 	// must be told.
 	Nudge []string
+	// Astray are the ids of members that hold items of which nothing is decided until they have registered anew, or
+	// are gone: they must be told too.
+	Astray []string
 	// Tell are notes that stand in the ledgers of the dead, whose items are bound to them: the
 	// leader tells them, and then makes the steps, which take them out.
 	Tell []Cut
@@ -62,6 +65,9 @@ func Derive(v View) *Plan {
 	p := &Plan{view: v, before: map[string]Member{}, after: map[string]*ledger.Ledger{}, records: map[int]ledger.Item{}}
 	for _, m := range v.Members {
 		p.before[m.ID] = m
+		if m.State == Astray && m.Ledger != nil && m.Ledger.Len() > 0 {
+			p.Astray = append(p.Astray, m.ID)
+		}
 		switch {
 		case m.Ledger != nil:
 			p.after[m.ID] = m.Ledger.Clone()
@@ -190,17 +196,16 @@ func (p *Plan) hold() {
 	}
 }
 
-// lose notes what stood in no ledger when its epoch ended. Where nobody is eligible, nobody can be asked to whom
-// an item would belong: each counts as lost.
+// lose notes what stood in no ledger when its epoch ended. Where nobody is eligible, or the strategy has no answer, nobody
+// can say to whom an item would belong: each counts as lost.
 func (p *Plan) lose() {
 	owners := p.findOwners()
 	if len(owners) == p.view.Base.To {
 		return
 	}
-	ids := p.view.eligible()
-	wanted := p.wanted(ids, owners)
+	wanted := p.wanted(p.view.eligible(), owners)
 	for n := range p.view.Base.To {
-		if _, known := p.records[n]; !known && (len(ids) == 0 || wanted[n] != "") {
+		if _, known := p.records[n]; !known && (wanted == nil || wanted[n] != "") {
 			p.Lost = append(p.Lost, n)
 		}
 	}

@@ -61,7 +61,7 @@ type View struct {
 	// Members are all instances, in any order.
 	Members []Member
 	// Assign maps the eligible ids to items; previous is what all ids own now, the
-	// dead and the disabled included.
+	// dead and the disabled included. nil is no answer: items stay where they are.
 	Assign func(ids []string, total int, previous map[string][]int) map[string][]int
 }
 

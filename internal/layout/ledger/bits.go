@@ -182,6 +182,9 @@ func parseBitmap(text string, total int) ([]int, error) {
 	if !found || !ok || from < 0 || from%8 != 0 || err != nil {
 		return nil, fmt.Errorf("%.40q is not a bit map such as 64:AQ", text)
 	}
+	if from >= total { // and no sum overflows
+		return nil, fmt.Errorf("%d is not below the total %d", from, total)
+	}
 	var numbers []int
 	for i, b := range raw {
 		for ; b != 0; b &= b - 1 {

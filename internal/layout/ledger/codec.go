@@ -10,9 +10,13 @@ import (
 	"time"
 )
 
-// maxTotal is above every total that can be configured. It bounds what a foreign
+// MaxTotal is above every total that can be configured. It bounds what a foreign
 // value can make Decode allocate.
-const maxTotal = 1 << 20
+const MaxTotal = 1 << 20
+
+// MaxCount is above what anything comes to that is counted: epochs, commits, runs that were asked for. Who has read a
+// count may add to it.
+const MaxCount int64 = 1 << 53
 
 const (
 	// maxValue is what fits every registry.
@@ -362,12 +366,12 @@ func (l *Ledger) addGroup(g group, names []string) error {
 	if it.Redo.Due, err = parseInstant(g.Redo); err != nil {
 		return fmt.Errorf("redo: %w", err)
 	}
-	if g.Tries < 0 {
-		return fmt.Errorf("tries: %d is negative", g.Tries)
+	if !counts(int64(g.Tries)) {
+		return fmt.Errorf("tries: %d is no count", g.Tries)
 	}
 	it.Redo.Lost, it.Redo.Tries = g.Lost, g.Tries
-	if g.Request < 0 || g.Asked < 0 {
-		return fmt.Errorf("request, asked: %d, %d: negative", g.Request, g.Asked)
+	if !counts(g.Request, g.Asked) {
+		return fmt.Errorf("request, asked: %d, %d: no counts", g.Request, g.Asked)
 	}
 	it.Request, it.Asked = g.Request, g.Asked
 	switch {
@@ -383,6 +387,11 @@ func (l *Ledger) addGroup(g group, names []string) error {
 		l.Set(n, it)
 	}
 	return nil
+}
+
+// counts reports whether numbers can be counts.
+func counts(numbers ...int64) bool {
+	return !slices.ContainsFunc(numbers, func(n int64) bool { return n < 0 || n > MaxCount })
 }
 
 func (g numbers) read(total int) ([]int, error) {

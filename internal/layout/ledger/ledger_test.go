@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -244,10 +245,20 @@ var bad = map[string]string{
 	`{"total":3,"groups":[{"items":"0","run":"9999-12-31T23:59:59-01:00"}]}`:                                           "run",
 	`{"total":3,"groups":[{"items":"0","through":"0000-01-01T00:00:00+01:00"}]}`:                                       "through",
 	`{"total":3,"epoch":-1}`:                                                                                           "epoch",
+	`{"total":3,"epoch":9223372036854775807}`:                                                                          "epoch",
+	`{"total":3,"seq":-1}`:                                                                                             "seq",
+	`{"total":3,"seq":9223372036854775807}`:                                                                            "seq",
+	`{"total":3,"groups":[{"items":"0","asked":9223372036854775807}]}`:                                                 "asked",
+	`{"total":3,"groups":[{"items":"0","request":9223372036854775807}]}`:                                               "request",
+	`{"total":3,"groups":[{"items":"0","tries":9223372036854775807}]}`:                                                 "tries",
+	`{"total":3,"groups":[{"items":"0","told":[{"due":"2026-11-21T05:00:00Z","count":-1}]}]}`:                          "told",
 	`{"total":3,"until":"yesterday"}`:                                                                                  "until",
 	`{"total":3,"groups":[{"bits":"0"}]}`:                                                                              "bits",
 	`{"total":3,"groups":[{"bits":"1:AQ"}]}`:                                                                           "bits",
 	`{"total":3,"groups":[{"bits":"0:CA"}]}`:                                                                           "bits",
+	`{"total":3,"groups":[{"bits":"9223372036854775800:AAI"}]}`:                                                        "bits",
+	`{"total":3,"groups":[{"bits":"8:"}]}`:                                                                             "bits",
+	`{"total":3,"last":[{"bits":"9223372036854775800:AAI"}]}`:                                                          "bits",
 	`{"total":3,"groups":[{"items":"0","bits":"0:AQ"}]}`:                                                               "bits",
 	`{"total":3,"groups":[{"gaps":"A"}]}`:                                                                              "gaps",
 	`{"total":3,"groups":[{"gaps":"gA"}]}`:                                                                             "gaps",
@@ -302,9 +313,9 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 
 // The largest total that can be configured decodes; one more is foreign.
 func TestTotalBoundsWhatIsAllocated(t *testing.T) {
-	l, err := Decode(fmt.Appendf(nil, `{"total":%d,"groups":[{"items":"0-%d"}]}`, maxTotal, maxTotal-1))
+	l, err := Decode(fmt.Appendf(nil, `{"total":%d,"groups":[{"items":"0-%d"}]}`, MaxTotal, MaxTotal-1))
 	require.NoError(t, err)
-	require.Equal(t, maxTotal, l.Len())
+	require.Equal(t, MaxTotal, l.Len())
 	require.Zero(t, int(testing.AllocsPerRun(10, func() {
 		if _, err := ParseRange("5-99999999999", 6); err == nil {
 			t.Error("accepted")
@@ -319,6 +330,9 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Add([]byte(`{"total":8,"groups":[{"items":"0,2,4,6-7","through":"2026-11-21T05:00:00Z","run":"2026-11-21T05:00:00.5Z","leaving":true}]}`))
+	for _, bits := range []string{"9223372036854775800:AAI", "9223372036854775744:AAI", "1048576:AQ", "1048568:gA", "8:", "-8:AQ"} {
+		f.Add([]byte(`{"total":1048576,"groups":[{"bits":"` + bits + `"}],"last":[{"bits":"` + bits + `"}]}`))
+	}
 	f.Fuzz(func(t *testing.T, value []byte) {
 		l, err := Decode(value)
 		if err != nil {
@@ -328,15 +342,40 @@ func FuzzDecode(f *testing.F) {
 		again, err := Decode(l.Encode())
 		require.NoError(t, err)
 		require.True(t, l.Equal(again))
+		requireUsable(t, l)
 	})
+}
+
+// requireUsable does with a ledger that was read what its owner and the leader do with it.
+func requireUsable(t *testing.T, l *Ledger) {
+	t.Helper()
+	l = l.Clone()
+	l.Epoch, l.Seq = int(min(int64(l.Epoch)+1, MaxCount)), min(l.Seq+1, MaxCount)
+	require.Positive(t, l.Asked()+1)
+	require.False(t, l.Rounds().Completed.After(Always))
+	for _, n := range l.Numbers() {
+		it, _ := l.Get(n)
+		it.Redo.Tries = int(min(int64(it.Redo.Tries)+1, MaxCount))
+		it.Told = it.Told.With(Note{Due: due, Count: 1})
+		l.Set(n, it)
+	}
+	room := Room{Value: 2 << 10, Ops: 30, Bytes: 64 << 10}
+	x := plant(t, l, room)
+	if n := l.Len(); n > 0 {
+		l.Delete(l.Numbers()[n-1])
+		x.apply(l, l.Write(1, room))
+	}
+	if l.Len() < 1_000 {
+		x.requireHolds(l)
+	}
 }
 
 func FuzzParseRange(f *testing.F) {
 	for _, s := range []string{"", "0", "0-3,7", "7,0-3", "0-99999999999", "-1", "1--2", "0-0", "0,,1", "9223372036854775807"} {
 		f.Add(s, 10)
 	}
+	f.Add("0-4611686018427387903", math.MaxInt)
 	f.Fuzz(func(t *testing.T, s string, total int) {
-		total = min(total, maxTotal)
 		numbers, err := ParseRange(s, total)
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")

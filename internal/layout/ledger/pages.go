@@ -431,11 +431,11 @@ func Open(value []byte) (*Reading, error) {
 	if err := unmarshal(value, &doc); err != nil {
 		return nil, err
 	}
-	if doc.Total == nil || *doc.Total < 0 || *doc.Total > maxTotal {
-		return nil, fmt.Errorf("ledger: total: not a number from 0 to %d", maxTotal)
+	if doc.Total == nil || *doc.Total < 0 || *doc.Total > MaxTotal {
+		return nil, fmt.Errorf("ledger: total: not a number from 0 to %d", MaxTotal)
 	}
-	if doc.Epoch < 0 {
-		return nil, fmt.Errorf("ledger: epoch: %d is negative", doc.Epoch)
+	if !counts(int64(doc.Epoch), doc.Seq) {
+		return nil, fmt.Errorf("ledger: epoch, seq: %d, %d: no counts", doc.Epoch, doc.Seq)
 	}
 	l := New(doc.Epoch, *doc.Total)
 	l.Seq, l.Held = doc.Seq, doc.Held
@@ -445,7 +445,7 @@ func Open(value []byte) (*Reading, error) {
 	}
 	r := &Reading{led: l, marks: map[int]int64{}}
 	for p, mark := range doc.Pages {
-		if doc.Per < 1 || doc.Per > maxTotal || p < 0 || p > maxTotal || p*doc.Per >= l.Total {
+		if doc.Per < 1 || doc.Per > MaxTotal || p < 0 || p > MaxTotal || int64(p)*int64(doc.Per) >= int64(l.Total) {
 			return nil, fmt.Errorf("ledger: pages: there is none %d, of %d items each", p, doc.Per)
 		}
 		l.per, r.marks[p] = doc.Per, mark

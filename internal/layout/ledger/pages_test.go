@@ -319,6 +319,9 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte(`{"total":8,"per":4,"pages":{"0":3}}`), []byte(`{"mark":3,"groups":[{"items":"0-3","through":"2026-11-21T05:00:00Z"}]}`))
 	f.Add([]byte(`{"total":8,"per":4,"pages":{"1":3},"groups":[{"items":"0-3"}]}`), []byte(`{"mark":3,"groups":[{"items":"4"}]}`))
 	f.Add([]byte(`{"total":8,"per":0,"pages":{"-1":3}}`), []byte(`{}`))
+	f.Add([]byte(`{"total":8,"per":4,"pages":{"1":3}}`), []byte(`{"mark":3,"groups":[{"bits":"9223372036854775800:AAI"}]}`))
+	f.Add([]byte(`{"total":8,"per":4,"pages":{"9223372036854775807":3}}`), []byte(`{"mark":3}`))
+	f.Add([]byte(`{"total":8,"per":9223372036854775807,"pages":{"0":3}}`), []byte(`{"mark":3,"last":[{"bits":"9223372036854775800:AAI"}]}`))
 	f.Fuzz(func(t *testing.T, root, leaf []byte) {
 		r, err := Open(root)
 		if err != nil {
@@ -336,6 +339,8 @@ func FuzzOpen(f *testing.F) {
 		again, err := Decode(l.Encode())
 		require.NoError(t, err)
 		require.True(t, l.Equal(again))
+		again.Anew()
+		requireUsable(t, again)
 	})
 }
 

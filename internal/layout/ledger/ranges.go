@@ -27,8 +27,10 @@ func FormatRange(numbers []int) string {
 	return b.String()
 }
 
-// ParseRange reads what FormatRange writes; every number is below total.
+// ParseRange reads what FormatRange writes; every number is below total, and below MaxTotal: a total that was read may
+// be anybody's.
 func ParseRange(s string, total int) ([]int, error) {
+	total = min(total, MaxTotal)
 	var numbers []int
 	last := -1
 	for part := range strings.SplitSeq(s, ",") {

@@ -92,6 +92,9 @@ func readTold(notes []Note) (Told, error) {
 		if year := n.Into.UTC().Year(); year > 9999 || year < 0 {
 			return Told{}, fmt.Errorf("told: note %d has no instant of the fire that runs for it", i)
 		}
+		if !counts(int64(n.Count)) {
+			return Told{}, fmt.Errorf("told: note %d is of %d fires", i, n.Count)
+		}
 		notes[i].Due, notes[i].First, notes[i].Into = instant(n.Due), instant(n.First), instant(n.Into)
 	}
 	return toldOf(notes), nil

@@ -23,7 +23,9 @@ func (f *Firing) perform(actions []items.Action) {
 	if len(actions) == 0 {
 		return
 	}
-	var t todo
+	var changes [2]execution.Change // mostly there are few, and then they cost nothing
+	var runs [4]*run
+	t := todo{changes: changes[:0], runs: runs[:0]}
 	f.sort(&t, actions)
 	f.tell(t.told)
 	f.launch(t.runs)

@@ -31,12 +31,12 @@ type Fire struct {
 // listeners are. They need neither monitoring nor a schedule with rounds, and cost no request.
 type FireListeners struct {
 	// Before is called before the functions of the fire's items here: they wait for it, each with
-	// its place. They start whatever it returns, and when its time is over. Where the session is lost
-	// meanwhile, or Stop's context has ended, they are not called, and the fire is given back: it is owed
-	// as one that waited for a place. One that was killed has failed.
+	// its place. They start whatever it returns, and when its time is over. They are not called where
+	// Stop's context has ended meanwhile: the fire stays owed. Nor are they where the session was lost:
+	// the fire is cut, or runs again with failover. An item that was killed has failed.
 	Before func(ctx context.Context, f Fire) error
 	// After is called when all items of the fire that ran here have ended, and their ends are
-	// recorded. The next fire does not wait for it; Stop does.
+	// recorded; not when no function was called. The next fire does not wait for it; Stop does.
 	After func(ctx context.Context, f Fire) error
 	// Timeout bounds a call: its context ends then, and it is not waited for any longer. 0 is
 	// 10 s.
@@ -70,7 +70,7 @@ func (l FireListeners) validate(job string) error {
 // function is not to be called any more.
 func (j *job) before(ctx context.Context, r *firing.Run) error {
 	l := j.scheduler.opts.fires[j.name()]
-	if l.Before == nil || r.Refused != nil {
+	if l.Before == nil {
 		return nil
 	}
 	r.Fire.Once(func() { j.around(r.Fire, "Before", l.Timeout, l.Before) })

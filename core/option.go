@@ -113,7 +113,7 @@ func (o options) dispatcher() *dispatch.Dispatcher {
 // stackOf is the stack of an error that was a panic.
 func stackOf(err error) (stack []byte) {
 	dispatch.Find(err, func(err error) bool {
-		p, is := err.(*PanicError) //nolint:errorlint // Find unwraps
+		p, is := err.(*PanicError)
 		if x, as := err.(interface{ As(target any) bool }); !is && as {
 			is = x.As(&p)
 		}

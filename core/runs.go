@@ -36,8 +36,10 @@ func (s *Scheduler) Runs(job string) []event.Run {
 
 // Call implements membership.Host.
 func (j *job) Call(ctx context.Context, set *settings.Settings, r *firing.Run, own *ownership.Ownership) (err error) {
-	if err := j.before(ctx, r); err != nil {
-		return err
+	if r.Refused == nil {
+		if err := j.before(ctx, r); err != nil {
+			return err
+		}
 	}
 	s := j.shard(set, r)
 	s.own = own

@@ -166,8 +166,8 @@ func TestAnEndThatIsRecordedNowhereBeginsNothing(t *testing.T) {
 // read, others did not begin or end until it did.
 func TestAPictureThatCannotBeLookedForHindersNothing(t *testing.T) {
 	onBed(t, 5, func(b *bed) {
-		b.submit(begin, due(1), 0)
 		b.fates(memory.Deliver, memory.AnswerLost)
+		b.submit(begin, due(1), 0)
 		b.pass(showAfter)
 		require.True(t, b.node(runningPath(0)).Exists())
 		allow := b.srv.Deny(runningPath(0))

@@ -20,7 +20,7 @@ func TestWhatIsHeldIsNotLookedAtBeforeItIsDue(t *testing.T) {
 	f.release(now)
 	require.Len(t, f.armed, 1, "nobody has looked")
 	f.armed[0] = held(3, now.Add(time.Minute))
-	f.armed[0].f, f.runs = f, map[int]*run{3: f.armed[0]}
+	f.armed[0].of, f.runs = f, map[int]*run{3: f.armed[0]}
 	f.release(f.first)
 	require.Equal(t, now.Add(time.Minute), f.first, "looked at, and to be looked at then")
 	require.Len(t, f.armed, 1)

@@ -193,8 +193,11 @@ func (r *results) committed(c *change) {
 
 // outcome is how the run of an end has ended.
 func (c *change) outcome() outcome {
-	if c.err != nil {
-		return outcome{request.Failed, c.said}
+	switch {
+	case c.err == nil:
+		return outcome{word: request.Succeeded}
+	case c.said == nil:
+		return outcome{word: request.Failed}
 	}
-	return outcome{word: request.Succeeded}
+	return outcome{request.Failed, *c.said}
 }

@@ -26,7 +26,7 @@ type change struct {
 	epoch, total int
 	took         time.Duration
 	err          error
-	said         string // how it reads, where somebody has asked for the run
+	said         *string // how it reads, where somebody has asked for the run
 	// closed: every run up to it is closed. further goes with the commit, or is nil.
 	closed  int64
 	further execution.Further

@@ -30,13 +30,12 @@ type Run struct {
 	Fence    registry.Revision
 	// Missed is how many earlier fires it stands for.
 	Missed int
-	// MadeUp: it runs late, since nobody ran it when it was due.
-	MadeUp bool
+	// MadeUp: it runs late, since nobody ran it when it was due. Redo: it runs again.
+	MadeUp, Redo bool
 	// Request is the number of the run that somebody asked for, with its Parameter; else 0.
 	Request   int64
 	Parameter string
-	// Redo: it runs again. Lost is the instance that died last while it ran, Tries how many did.
-	Redo  bool
+	// Lost is the instance that died last while it ran, which Redo is for, Tries how many did.
 	Lost  string
 	Tries int
 	// Fire is what runs together here.

@@ -23,41 +23,37 @@ func (f *Firing) perform(actions []items.Action) {
 	if len(actions) == 0 {
 		return
 	}
-	var changes [2]execution.Change // mostly there are few, and then they cost nothing
-	var runs [4]*run
-	t := todo{changes: changes[:0], runs: runs[:0]}
-	f.sort(&t, actions)
-	f.tell(t.told)
-	f.launch(t.runs)
-	f.rec.Submit(t.changes...)
-}
-
-// A todo is what actions come to.
-type todo struct {
-	changes []execution.Change
-	runs    []*run
-	told    skips
-}
-
-// sort adds what actions come to. The caller holds mu.
-func (f *Firing) sort(t *todo, actions []items.Action) {
-	for _, a := range actions {
+	var changes []execution.Change
+	var runs []*run
+	var told skips
+	var later [][]items.Action // what comes once the actions that followed from a drop are through
+	for len(actions)+len(later) > 0 {
+		if len(actions) == 0 {
+			actions, later = later[len(later)-1], later[:len(later)-1]
+			continue
+		}
+		a := actions[0]
+		actions = actions[1:]
 		switch a.Kind {
 		case items.Run:
 			if !a.Ahead || !f.hold(a) {
-				t.runs = append(t.runs, f.newRun(a))
+				runs = append(runs, f.newRun(a))
 			}
 		case items.Drop:
-			if f.drop(a) { // what follows from it comes before the actions after it
-				f.sort(t, f.machine.Dropped(a.Item, a.Due))
+			if f.drop(a) {
+				later = append(later, actions)
+				actions = f.machine.Dropped(a.Item, a.Due)
 			}
 		case items.Tell:
-			t.told.add(a.Item, a.Skips)
-			t.told.add(a.Item, f.notes(a))
+			told.add(a.Item, a.Skips)
+			told.add(a.Item, f.notes(a))
 		default:
-			t.changes = append(t.changes, f.change(a))
+			changes = append(changes, f.change(a))
 		}
 	}
+	f.tell(told)
+	f.launch(runs)
+	f.rec.Submit(changes...)
 }
 
 // drop takes an item out that waits until it is due, for the listener before its round or for a place. It reports
@@ -246,7 +242,7 @@ func (f *Firing) begunFire(r *run, of []int) *Fire {
 // newRun makes a run of an action. The caller holds mu.
 func (f *Firing) newRun(a items.Action) *run {
 	yield := make(chan struct{})
-	r := &run{f: f, ctx: f.cfg.Context, yield: yield, Run: Run{
+	r := &run{ctx: f.cfg.Context, yield: yield, Run: Run{
 		of: f, Instance: f.id, Epoch: f.machine.Epoch(), Total: f.machine.Total(), Item: a.Item, Due: a.Due, Fence: a.Fence,
 		Missed: a.Folded, MadeUp: a.MadeUp, Redo: a.Redo, Lost: a.Lost, Tries: a.Tries, Yield: yield, Request: a.Request,
 	}}
@@ -274,13 +270,12 @@ func (f *Firing) askBack() {
 
 // A run is one item in the hands of places, or held until it is due.
 type run struct {
-	f      *Firing
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	yield  chan struct{} // closed with asked
 	asked  bool          // guarded by the firing's lock
 	held   bool          // until it is due; guarded by the firing's lock
-	said   string        // how the error reads of one that was asked for, once it has returned
+	said   *string       // how the error reads of one that was asked for, once it has returned
 	Run
 }
 
@@ -294,8 +289,8 @@ func (r *run) askBack() {
 // over forgets the run. The caller holds mu.
 func (r *run) over() {
 	r.cancel(nil)
-	if r.f.runs[r.Run.Item] == r {
-		delete(r.f.runs, r.Run.Item)
+	if r.of.runs[r.Run.Item] == r {
+		delete(r.of.runs, r.Run.Item)
 	}
 }
 
@@ -309,7 +304,7 @@ func (r *run) First() bool { return r.Redo }
 // the item, however long it waited for its place.
 func (r *run) Enter() bool {
 	failpoint.Hit(failpoint.BeforeEnter)
-	return r.f.entered(r)
+	return r.of.entered(r)
 }
 
 func (f *Firing) entered(r *run) bool {
@@ -344,7 +339,7 @@ func (r *Run) Over(ctx context.Context) error {
 
 // Call implements places.Run.
 func (r *run) Call() error {
-	err := r.f.cfg.Host.Call(r.ctx, &r.Run)
+	err := r.of.cfg.Host.Call(r.ctx, &r.Run)
 	if killed, is := errors.AsType[*request.KilledError](context.Cause(r.ctx)); is && canceled(err) {
 		err = killed // it says more
 	}
@@ -363,20 +358,21 @@ func canceled(err error) bool {
 // say keeps how the error reads of a run that was asked for: whoever asked is told. The error may be the user's, so it
 // is asked while the item still runs, and with no lock held.
 func (r *run) say(err error) {
-	if err != nil && r.Request != 0 && r.said == "" {
-		r.said = clip(dispatch.Text(err), maxTexts)
+	if err != nil && r.Request != 0 && r.said == nil {
+		text := clip(dispatch.Text(err), maxTexts)
+		r.said = &text
 	}
 }
 
 // Left implements places.Run.
 func (r *run) Left(err error, took time.Duration) {
 	if _, is := err.(*uncalled); is { //nolint:errorlint // what Over has returned, as it is
-		r.f.dropped(r, true)
+		r.of.dropped(r, true)
 		return
 	}
 	failpoint.Hit(failpoint.Returned)
 	r.say(err) // where Call has not returned
-	r.f.left(r, err, took)
+	r.of.left(r, err, took)
 }
 
 func (f *Firing) left(r *run, err error, took time.Duration) {
@@ -418,7 +414,7 @@ func (f *Firing) takeBack(x returned) {
 }
 
 // Dropped implements places.Run.
-func (r *run) Dropped() { r.f.dropped(r, false) }
+func (r *run) Dropped() { r.of.dropped(r, false) }
 
 // dropped gives an item back of which no function is called, though it may have been let in.
 func (f *Firing) dropped(r *run, entered bool) {

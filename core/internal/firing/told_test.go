@@ -134,7 +134,7 @@ func TestWhatBeginsAlikeIsToldTogether(t *testing.T) {
 		begun, is := e.(event.FireBegun)
 		require.True(t, is)
 		m := manners[begun.Items[0]]
-		require.Equal(t, m, manner{begun.Due.UnixNano(), begun.MadeUp, begun.Redo, begun.Request})
+		require.Equal(t, manner{begun.Due.UnixNano(), begun.MadeUp, begun.Redo, begun.Request}, m)
 		told = append(told, begun.Items)
 	}
 	require.Equal(t, [][]int{{0, 2, 7}, {1, 4}, {3, 8}, {5}, {6}}, told)
@@ -223,7 +223,7 @@ func TestTheBarriersTimerIsMadeOnce(t *testing.T) {
 		require.Len(t, slices.Compact(timers), 1)
 		time.Sleep(50*time.Second - 1)
 		synctest.Wait()
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		for i := range 10 {
 			synctest.Wait()
 			f.mu.Lock()

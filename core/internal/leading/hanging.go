@@ -54,7 +54,8 @@ func (l *Leader) hinders(at string, err error, atOnce bool) {
 	o.left = o.left || atOnce || o.tries > mostTries
 	tell := o.left && !o.told
 	for below, is := range l.obstacles {
-		tell = tell && !(is.left && strings.HasPrefix(below, at+"/")) // which was told
+		told := is.left && strings.HasPrefix(below, at+"/") // and so is this one, with it
+		tell = tell && !told
 	}
 	o.told = o.told || o.left
 	if l.obstacles == nil {

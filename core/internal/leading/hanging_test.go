@@ -157,25 +157,29 @@ func TestNodesBelowWhatIsAnswered(t *testing.T) {
 				ask := func(id string) {
 					b.commit(registry.Create(b.job.Request(id), layout.MarshalRequest(layout.Request{Items: "0"})))
 				}
-				ask("hung")
-				kill := registry.Create(b.job.Kill("hung"), layout.MarshalKill(layout.Kill{Item: 1, Due: time.Now()}))
-				over := layout.Run{Number: 5, Request: "over", At: time.Now(), Items: "0", Total: 6, Closed: time.Now()}
-				b.commit(kill, registry.Create(b.job.Runs(), []byte("5")), registry.Create(b.job.RunResults(5), nil),
-					registry.Create(b.job.Run(5), layout.MarshalRun(over)))
-				b.tree(b.job.Trigger())
-				var hung []string
-				for _, of := range []string{
+				all := []string{
 					b.job.Request("hung"), b.job.Kill("hung"), b.job.Run(5), b.job.RunResult(5, "x"), b.job.Trigger() + "/a", b.job.Necessary(),
-				} {
-					b.tree(of + "/notes/x")
-					hung = append(hung, of)
 				}
 				if left {
-					for i := range hung {
-						hung[i] += "/notes"
+					var notes []string
+					for _, of := range all {
+						notes = append(notes, of+"/notes")
 					}
-					b.protects(hung...)
+					b.protects(notes...)
 				}
+				<-time.After(20 * time.Second)
+				over := layout.Run{Number: 5, Request: "over", At: time.Now(), Items: "0", Total: 6, Closed: time.Now()}
+				hung := []registry.Op{
+					registry.Create(all[0], layout.MarshalRequest(layout.Request{Items: "0"})),
+					registry.Create(all[1], layout.MarshalKill(layout.Kill{Item: 1, Due: time.Now()})),
+					registry.Create(all[2], layout.MarshalRun(over)),
+					registry.Create(b.job.Runs(), []byte("5")), registry.Create(b.job.RunResults(5), nil), registry.Create(all[3], nil),
+					registry.Create(all[4], nil), registry.Create(all[5], nil),
+				}
+				for _, of := range all {
+					hung = append(hung, registry.Create(of+"/notes", nil), registry.Create(of+"/notes/x", nil))
+				}
+				b.commit(hung...)
 				m.Answer()
 				<-time.After(5 * time.Second)
 				ask("free")
@@ -205,7 +209,7 @@ func TestNodesBelowWhatIsAnswered(t *testing.T) {
 				require.Contains(t, names, "request@hung")
 				require.Nil(t, b.runOf("hung"), "what stands would be accepted again and again")
 				warned := of[event.Warning](m)
-				require.Len(t, warned, len(hung), "%v", warned)
+				require.Len(t, warned, len(all), "%v", warned)
 			})
 		})
 	}
@@ -240,9 +244,9 @@ func TestNodesBelowTheLeadersNode(t *testing.T) {
 		took := b.until("one leads again", func() bool { return b.led(m) && b.spread(6, "a") })
 		require.Less(t, took, time.Second)
 
+		b.protects(b.job.Leader() + "/notes")
 		b.commit(registry.Delete(b.job.Leader(), registry.AnyVersion))
 		b.commit(registry.Create(b.job.Leader(), []byte("x")), registry.Create(b.job.Leader()+"/notes", nil))
-		b.protects(b.job.Leader() + "/notes")
 		<-time.After(time.Minute)
 		warned := of[event.Warning](m)
 		require.NotEmpty(t, warned)
@@ -260,6 +264,8 @@ func TestNodesBelowWhatIsTidied(t *testing.T) {
 		b.change(func(f *Facts) { f.MakesUp, f.Asked = true, true })
 		m := b.join("a", at(0))
 		b.until("it leads", func() bool { return b.led(m) && b.spread(6, "a") })
+		b.protects(b.job.Item(8)+"/notes", b.job.Misfire(3)+"/y")
+		<-time.After(20 * time.Second)
 		for n := 6; n < 60; n++ {
 			b.tree(fmt.Sprint(b.job.Item(n), "/notes/x"))
 		}
@@ -271,7 +277,6 @@ func TestNodesBelowWhatIsTidied(t *testing.T) {
 		b.tree(b.job.Misfire(1) + "/x")
 		b.tree(b.job.Misfire(2))
 		b.tree(b.job.Misfire(3) + "/y")
-		b.protects(b.job.Item(8)+"/notes", b.job.Misfire(3)+"/y")
 		m.FailoverOff()
 		m.Reconcile()
 		<-time.After(time.Minute)

@@ -319,14 +319,7 @@ func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s sn
 		Base: l.readBase(s.base), Known: l.cfg.Memory.lastBase,
 		Asked: max(Counted(nodes[3]), l.cfg.Memory.lastRun()),
 	}
-	s.Assign = func(ids []string, total int, previous map[string][]int) map[string][]int {
-		assigned, err := f.Assign(ids, total, previous)
-		if err != nil {
-			l.undecided = err
-			return nil
-		}
-		return assigned
-	}
+	s.Assign = l.assigned(f)
 	if s.Base != nil && nodes[4].Modified > f.Configured {
 		s.Total = s.Base.To // no epoch ends by what was configured before: the watch will show what is now
 	}
@@ -343,6 +336,18 @@ func (l *Leader) view(ctx context.Context, items map[string]registry.Node) (s sn
 	l.seen, l.paged = &seen, paged
 	l.mu.Unlock()
 	return s, nil
+}
+
+// assigned returns the strategy, and notes why it has no answer.
+func (l *Leader) assigned(f Facts) func(ids []string, total int, previous map[string][]int) map[string][]int {
+	return func(ids []string, total int, previous map[string][]int) map[string][]int {
+		assigned, err := f.Assign(ids, total, previous)
+		if err != nil {
+			l.undecided = undecidedError{err}
+			return nil
+		}
+		return assigned
+	}
 }
 
 // present are those that are not dead.

@@ -532,12 +532,15 @@ func (l *Leader) step() {
 }
 
 func (l *Leader) hindered(err error) {
-	if l.undecided != nil && errors.Is(err, l.undecided) {
-		l.warn("the items stay where they are; trying again", err)
+	if u, is := errors.AsType[undecidedError](err); is {
+		l.warn("the items stay where they are; trying again", u.error)
 		return
 	}
 	l.warn("the leader's request failed; trying again", err)
 }
+
+// An undecidedError is why the strategy has no answer.
+type undecidedError struct{ error }
 
 func (l *Leader) warn(problem string, err error) {
 	l.cfg.Host.Emit(event.Warning{Job: l.cfg.Job.Name(), Problem: problem, Err: err})

@@ -68,6 +68,8 @@ var (
 		{name: "jobExtraConfigurations", in: "jobExtraConfigurations: [{type: RDB}]", note: "ElasticJob's tables of runs are not written", lost: true},
 		{name: "description", in: "description: says hello", want: "description: says hello"},
 		{name: "props", in: "props:\n        streaming.process: true\n        http: {data: a$b}", want: "props:\n  streaming.process: 'true'\n  http.data: a$$b"},
+		{name: "script.command.line", in: "props: {script.command.line: 'curl http://h:80 && mail jo@example.com'}", want: "props:\n  script.command.line: curl http://h:80 && mail jo@example.com"},
+		{name: "script.command.line", in: "props: {script.command.line: 'curl http://jo:changeme@h'}", note: "holds a password", lost: true},
 		{name: "script.command.line", in: "props: {script.command.line: a.sh 'b c'}", want: "props:\n  script.command.line: a.sh 'b c'"},
 		{name: "http.connect.timeout.milliseconds", in: "props: {http.connect.timeout.milliseconds: 0}", want: "props:\n  http.connect.timeout.milliseconds: '0'"},
 		{name: "http.read.timeout.milliseconds", in: "props: {http.read.timeout.milliseconds: 9}", want: "props:\n  http.read.timeout.milliseconds: '9'"},

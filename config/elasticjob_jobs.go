@@ -1,7 +1,6 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -250,9 +249,11 @@ func (c *converter) convertProps(d *draft, m member) {
 		case !ok:
 		case lostProps[p.name] != "":
 			c.lost(p.key, p.path, "%s", lostProps[p.name])
-		case slices.Contains(secretProps, p.name) && text != "", p.name == "http.uri" && loginInURL.MatchString(text):
+		case strings.HasPrefix(p.name, "script.") && passwordInURL.MatchString(text): // a command is nowhere but here
+			c.lost(p.key, p.path, "holds a password, which all who read the registry would see; have the script read it from its environment, or from a file")
+		case slices.Contains(secretProps, p.name) && text != "", p.name == "http.uri" && passwordInURL.MatchString(text):
 			c.secret(d.props, p.member, p.name, text, d.name)
-		case secretName(p.name) && text != "", loginInURL.MatchString(text):
+		case secretName(p.name) && text != "", passwordInURL.MatchString(text):
 			c.secret(d.props, p.member, p.name, text, d.name)
 			c.note(p.key, p.path, "what stands among props is written to the registry, where all can read it; the function reads the secret where the new prop says")
 		default:
@@ -260,9 +261,6 @@ func (c *converter) convertProps(d *draft, m member) {
 		}
 	}
 }
-
-// loginInURL finds a password in a URL.
-var loginInURL = regexp.MustCompile(`://[^/@:]*:[^/@]+@`)
 
 func secretName(name string) bool {
 	last := normal(name[strings.LastIndexByte(name, '.')+1:])

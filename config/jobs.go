@@ -78,7 +78,8 @@ var fields = []jobKey{
 	{"disabled", "Disabled", flag(func(c *core.JobConfig) *bool { return &c.Disabled }), about{
 		aFlag, "`false`", "Whether a new job begins nothing anywhere until somebody enables it."}},
 	{"overwrite", "Overwrite", flag(func(c *core.JobConfig) *bool { return &c.Overwrite }), about{
-		aFlag, "`false`", "Whether this configuration replaces the one in the registry at start."}},
+		aFlag, "`false`", "Whether this configuration replaces the one in the registry, once in the life of a process: when the job first registers. " +
+			"A job that an operator or the error handler STOP has disabled stays disabled."}},
 	{"staticSharding", "StaticSharding", flag(func(c *core.JobConfig) *bool { return &c.StaticSharding }), about{
 		aFlag, "`false`", "Whether an item stays with the instance that has it, over its restarts, until the number of items changes."}},
 	{"concurrency", "Concurrency", number(func(c *core.JobConfig) *int { return &c.Concurrency }), about{

@@ -41,8 +41,8 @@ var kindSettings = []setting{
 	{"http.content.type", request, "the type of the body.", isPlain},
 	{headerPrefix + "NAME", request, "the header NAME, as in `http.header.X-Tenant: north`. One that is a secret, as `Authorization` is, stands where " +
 		"`http.headerEnv.NAME` or `http.headerFile.NAME` says.", isPlain},
-	{"http.connect.timeout.milliseconds", request, "bounds connecting. Default: 3000.", isPlain},
-	{"http.read.timeout.milliseconds", request, "bounds waiting for the answer. Default: 5000.", isPlain},
+	{"http.connect.timeout.milliseconds", request, "bounds connecting; 0 is no bound. Default: 3000.", isPlain},
+	{"http.read.timeout.milliseconds", request, "bounds the rest of the request, to the last byte of the answer; 0 is no bound. Default: 5000.", isPlain},
 }
 
 var dataflowSettings = []string{"streaming.process", "dataflow.fetch.count", "dataflow.concurrency", "dataflow.count.interval.seconds"}
@@ -61,7 +61,7 @@ var handlerSettings = []setting{
 	{"email.cc", "EMAIL", "more receivers.", isPlain},
 	{"email.bcc", "EMAIL", "more receivers, whom nobody sees.", isPlain},
 	{"email.subject", "EMAIL", "the subject. Default: ElasticJob error message.", isPlain},
-	{"email.timeoutMilliseconds", "EMAIL", "bounds sending. Default: 10000.", isPlain},
+	{"email.timeoutMilliseconds", "EMAIL", "bounds sending, at least 1. Default: 10000.", isPlain},
 	{"slack.webhook", "SLACK", "the URL. Secret, must be given.", isKept},
 	{"dingtalk.webhook", "DINGTALK", "the URL. Secret, must be given.", isKept},
 	{"dingtalk.secret", "DINGTALK", "signs messages. Secret.", isKept},

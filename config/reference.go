@@ -239,7 +239,7 @@ func Reference() string {
 	b.WriteString("### Of jobErrorHandlerType\n\n")
 	paragraph(&b, "A secret stands in the environment variable that the same name with `Env` at its end names, as in `email.passwordEnv: MAIL_PASSWORD`, "+
 		"or in the file that it names with `File`, relative to the folder of the YAML file. Where there is a webhook, `connectTimeoutMilliseconds` and `readTimeoutMilliseconds` "+
-		"bound a message, 3000 and 5000 by default, as in `dingtalk.readTimeoutMilliseconds`.")
+		"bound a message, at least 1 each, 3000 and 5000 by default, as in `dingtalk.readTimeoutMilliseconds`.")
 	settingsOf(&b, handlerSettings)
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }

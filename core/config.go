@@ -25,7 +25,7 @@ type JobConfig struct {
 	// space at its ends. It has no default.
 	Name string
 	// Class is the Java class or type of the job when Java members share it. It is written
-	// to the root of a job that this instance makes, since ElasticJob 3.0.0 to 3.0.3 refuse
+	// to the root of a job that this instance makes, since ElasticJob 3.0.0 to 3.0.2 refuse
 	// one without. "" joins only jobs that have none.
 	Class string
 	// Cron says when the job fires: Quartz's six or seven fields ("0/5 * * * * ?"),

@@ -39,11 +39,11 @@
 //	webhook.url                           where to, or webhook.urlFile, webhook.urlEnv
 //	webhook.secretFile, .secretEnv        signs: X-Elasticron-Signature: sha256=<hex of HMAC-SHA256 of the body>
 //	webhook.connectTimeoutMilliseconds    3000; the handlers of chat have the same
-//	webhook.readTimeoutMilliseconds       5000
+//	webhook.readTimeoutMilliseconds       5000; no timeout may be 0, since a run waits for its message
 //
 // A secret never stands in the props, which all who read the registry see: for a setting that is
 // one, NAMEFile names a file that holds it, and NAMEEnv an environment variable. They are read
-// when the handler is made.
+// when the handler is made; in a YAML file the name is relative to the folder of that file.
 //
 // # Concurrency
 //

@@ -39,6 +39,8 @@ type Kinds map[string]Kind
 //	HTTP     http.uri and http.method (needed); http.data, http.content.type,
 //	         http.connect.timeout.milliseconds (3000), http.read.timeout.milliseconds (5000)
 //
+// A YAML file has http.header.NAME besides, which package config gives to the request.
+//
 // A timeout of 0 is no bound, as in ElasticJob; the run's timeout, if it has one, ends the request all the same. The
 // two others bound the whole request, connecting and answer together, and not each read (HTTP.ReadTimeout).
 //

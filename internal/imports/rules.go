@@ -64,7 +64,7 @@ var Rules = []Rule{
 	{Packages: "core/offset", May: []string{"registry", "core", "core/internal/ownership", "core/internal/settle", "internal/layout"}, Never: services()},
 	{Packages: "job/link", May: []string{"core", "github.com/cenkalti/backoff/v5"}, Never: services()},
 	{Packages: "job", May: []string{"core", "core/offset", "internal/field", "internal/secret", "job/link"}, Never: services()},
-	{Packages: "errorhandler", May: []string{"core", "internal/field", "internal/secret", "job/link", "golang.org/x/time/rate"}, Never: services()},
+	{Packages: "errorhandler", May: []string{"core", "core/request", "internal/field", "internal/secret", "job/link", "golang.org/x/time/rate"}, Never: services()},
 	{Packages: "errorhandler/chat", May: []string{"errorhandler"}, Never: services()},
 	{Packages: "errorhandler/mail", May: []string{"errorhandler", "github.com/wneessen/go-mail"}, Never: services()},
 	{Packages: "tracing", May: []string{"core", "core/event", "github.com/google/uuid"}, Never: services()},

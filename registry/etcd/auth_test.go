@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"github.com/elasticron/elasticron/internal/testbed"
@@ -312,13 +313,20 @@ func TestSharingWhileTheServerRestarts(t *testing.T) {
 func compact(t *testing.T, bed *testbed.Etcd) {
 	t.Helper()
 	ctx := within(t, 20*time.Second)
-	root, err := clientv3.New(clientv3.Config{Endpoints: bed.Endpoints(), Username: "root", Password: "toor", Context: ctx})
-	require.NoError(t, err)
-	defer root.Close()
+	root := rootClient(t, bed)
 	now, err := root.Get(ctx, "compact")
 	require.NoError(t, err)
 	_, err = root.Compact(ctx, now.Header.Revision)
 	require.NoError(t, err)
+}
+
+// rootClient may do everything.
+func rootClient(t *testing.T, bed *testbed.Etcd) *clientv3.Client {
+	t.Helper()
+	root, err := clientv3.New(clientv3.Config{Endpoints: bed.Endpoints(), Username: "root", Password: "toor", Context: within(t, time.Minute), Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { root.Close() })
+	return root
 }
 
 // counting has a gate see the transactions.

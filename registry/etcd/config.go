@@ -48,7 +48,8 @@ type Config struct {
 	CertFile string
 	KeyFile  string
 
-	// DialTimeout bounds Open, 5 s when zero.
+	// DialTimeout bounds Open, 5 s when zero. An attempt to connect to a member, TLS included, may take as long, but no
+	// longer than a third of SessionTimeout; it has a second at least.
 	DialTimeout time.Duration
 
 	// Limits of a commit; a zero field is that of registry.PortableLimits, which a cluster as installed allows. For

@@ -29,7 +29,8 @@
 // state. For each new ephemeral node etcd then looks at the rights to all that the session has, a microsecond for each,
 // unless the user has the role root: thousands of jobs had better be spread over several sessions.
 //
-// With users, all of a Registry shares one login, which it makes again once the service refuses it.
+// With users, all of a Registry shares one login, which it makes again once the service refuses it, to a heartbeat too.
+// A session that has a node which its user may not write any more is lost: etcd 3.7.3 refuses its heartbeats.
 //
 // # Guarantees
 //
@@ -68,6 +69,12 @@
 // 20,000 children of one target; and the values that Next has not taken yet.
 // States are read in batches of 128 targets. With several endpoints a Watcher asks for a sign of life every quarter of
 // the session timeout, two small messages, since a member that hangs breaks no connection for many seconds.
+//
+// # Settings of the server
+//
+// etcd as installed keeps all history: set --auto-compaction-mode and --auto-compaction-retention, since nothing here
+// compacts. When --quota-backend-bytes (2 GiB as installed) is used up every commit fails, with ErrUncertain, and so
+// does Open, until somebody compacts, defragments and disarms the alarm; sessions live on. See docs/operations.md.
 //
 // # Concurrency
 //

@@ -77,9 +77,15 @@ func judge(err error) verdict {
 	return unreachable
 }
 
+// freeing is what an operator does about a quota that is used up; docs/operations.md has the commands.
+const freeing = "its quota is used up: compact, defragment each member, disarm the alarm, and run it with --auto-compaction-retention"
+
 // fail wraps err once, as what it is in the contract.
 func fail(what string, is, err error) error {
-	return fmt.Errorf("etcd: %s: %w: %w", what, is, rpctypes.Error(err))
+	if err = rpctypes.Error(err); errors.Is(err, rpctypes.ErrNoSpace) {
+		err = fmt.Errorf("%w (%s)", err, freeing)
+	}
+	return fmt.Errorf("etcd: %s: %w: %w", what, is, err)
 }
 
 // gaveUp is the error of a call whose context ended while it was retried.

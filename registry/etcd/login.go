@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,10 +26,14 @@ type login struct {
 	user  *pb.AuthenticateRequest // nil: nobody logs in
 	turn  *semaphore.Weighted     // of who asks
 	token atomic.Pointer[string]  // nil: none is known to be good. Empty: the service asks for none
+	beats atomic.Bool             // the service has refused a heartbeat for its token
+
+	// A login that takes longer holds up no other: a member that hangs, or a login that a service loses, costs one.
+	patience time.Duration
 }
 
 func newLogin(auth pb.AuthClient, cfg Config) *login {
-	l := &login{auth: auth, turn: semaphore.NewWeighted(1)}
+	l := &login{auth: auth, turn: semaphore.NewWeighted(1), patience: max(cfg.SessionTimeout/4, time.Second)}
 	if cfg.Username != "" {
 		l.user = &pb.AuthenticateRequest{Name: cfg.Username, Password: cfg.Password}
 	}
@@ -43,10 +48,12 @@ func (l *login) get(ctx context.Context) (*string, error) {
 	if err := l.turn.Acquire(ctx, 1); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	defer l.turn.Release(1)
+	release := sync.OnceFunc(func() { l.turn.Release(1) })
+	defer release()
 	if token := l.token.Load(); token != nil {
 		return token, nil
 	}
+	defer time.AfterFunc(l.patience, release).Stop()
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
 	answer, err := l.auth.Authenticate(ctx, l.user, callOptions...)
@@ -54,12 +61,29 @@ func (l *login) get(ctx context.Context) (*string, error) {
 		return nil, err
 	}
 	token := answer.GetToken()
-	l.token.Store(&token)
+	l.token.CompareAndSwap(nil, &token) // who has asked later may have been told sooner
 	return &token, nil
 }
 
-// refused forgets a token, unless another has taken its place.
-func (l *login) refused(token *string) { l.token.CompareAndSwap(token, nil) }
+// forBeat is the token for a heartbeat. Older servers look at none there, and a password is checked slowly on purpose: so
+// a heartbeat waits for a login only where one was refused.
+func (l *login) forBeat(ctx context.Context) (*string, error) {
+	if l.beats.Load() {
+		return l.get(ctx)
+	}
+	return l.token.Load(), nil
+}
+
+// refused reports whether err refuses a token, and not its user, and forgets it then, unless another has taken its place.
+// Nothing was done.
+func (l *login) refused(token *string, err error) bool {
+	asked := l.user != nil && errors.Is(rpctypes.Error(err), rpctypes.ErrUserEmpty) // for one, as it did not before
+	if !asked && judge(err) != stale {
+		return false
+	}
+	l.token.CompareAndSwap(token, nil)
+	return true
+}
 
 // show adds the token, if there is one, to what goes with a request or a stream.
 func show(ctx context.Context, token *string) context.Context {
@@ -77,14 +101,13 @@ func (l *login) call(ctx context.Context, request func(context.Context) error) (
 		if failed != nil {
 			return cmp.Or(err, failed) // a request that was refused leaves nothing uncertain
 		}
-		err = request(show(ctx, token))
-		if token != nil && errors.Is(rpctypes.Error(err), rpctypes.ErrUserEmpty) {
-			err = rpctypes.ErrGRPCInvalidAuthToken // the service asked for none before
-		}
-		if err == nil || judge(err) != stale {
+		if err = request(show(ctx, token)); !l.refused(token, err) {
 			return err
 		}
-		if l.refused(token); !again {
+		if judge(err) != stale {
+			err = rpctypes.ErrGRPCInvalidAuthToken // which it is from now on
+		}
+		if !again {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
 
 	"github.com/elasticron/elasticron/internal/testbed"
@@ -33,6 +35,7 @@ func TestNoSpaceIsUncertain(t *testing.T) {
 	_, err := s.Commit(ctx, registry.Create("/a", nil))
 	require.ErrorIs(t, err, registry.ErrUncertain)
 	require.ErrorIs(t, err, rpctypes.ErrNoSpace)
+	require.ErrorContains(t, err, "compact, defragment each member, disarm the alarm")
 	nodes, err := s.Get(ctx, "/a")
 	require.NoError(t, err)
 	require.True(t, nodes[0].Exists())
@@ -53,4 +56,37 @@ func TestNoSpaceEndsOpenAtOnce(t *testing.T) {
 	_, err := reg.Open(context.Background())
 	require.ErrorIs(t, err, registry.ErrUnavailable)
 	require.ErrorIs(t, err, rpctypes.ErrNoSpace)
+	require.ErrorContains(t, err, "compact, defragment each member, disarm the alarm")
+}
+
+// A member whose quota is used up refuses writes, and sessions live on: what docs/operations.md says helps.
+func TestAQuotaThatIsUsedUp(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{Tune: func(c *embed.Config) { c.QuotaBackendBytes = 4 << 20 }})
+	reg, _ := connect(t, bed)
+	s, err := reg.Open(within(t, 10*time.Second))
+	require.NoError(t, err)
+	ctx := within(t, time.Minute)
+	commit(t, s, registry.Create("/a", nil), registry.CreateEphemeral("/e", nil))
+	value := make([]byte, 256<<10)
+	for err == nil { // each is kept
+		_, err = s.Commit(ctx, registry.Set("/a", value, registry.AnyVersion))
+	}
+	require.ErrorIs(t, err, registry.ErrUncertain)
+	require.ErrorContains(t, err, "its quota is used up")
+	_, err = reg.Open(ctx)
+	require.ErrorIs(t, err, registry.ErrUnavailable)
+	require.ErrorContains(t, err, "its quota is used up")
+	outlives(t, s)
+	_, err = s.Get(ctx, "/a")
+	require.NoError(t, err)
+
+	require.NoError(t, bed.Compact())
+	_, err = bed.Admin().Defragment(ctx, bed.Endpoints()[0])
+	require.NoError(t, err)
+	_, err = s.Commit(ctx, registry.Set("/a", nil, registry.AnyVersion))
+	require.ErrorIs(t, err, rpctypes.ErrNoSpace, "void: it needs no more")
+	_, err = bed.Admin().AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	require.NoError(t, err)
+	commit(t, s, registry.Set("/a", nil, registry.AnyVersion))
+	require.NoError(t, s.Err())
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 
 	"github.com/elasticron/elasticron/internal/testbed"
 	"github.com/elasticron/elasticron/registry"
@@ -73,4 +74,25 @@ func TestOpenSessionWaits(t *testing.T) {
 	s, err := reg.Open(within(t, 10*time.Second))
 	require.NoError(t, err)
 	require.NoError(t, s.Err())
+}
+
+// A connection may take as long as the setting says, up to a third of a session's timeout.
+func TestASlowConnection(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	slow := func(ctx context.Context, addr string) (net.Conn, error) {
+		late := time.NewTimer(1500 * time.Millisecond)
+		defer late.Stop()
+		select {
+		case <-late.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	reg, err := etcd.Open(within(t, 20*time.Second), etcd.Config{
+		Endpoints: bed.Endpoints(), Namespace: "shop", DialTimeout: 10 * time.Second, SessionTimeout: 6 * time.Second,
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(slow)},
+	})
+	require.NoError(t, err)
+	require.NoError(t, reg.Close())
 }

@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,15 +116,48 @@ func TestLeavingAReadThatWaits(t *testing.T) {
 	ctx, leave := context.WithCancel(c.ctx)
 	left, stays := c.gets(ctx, "/there", "/there/a"), c.gets(c.ctx, "/there", "/there/b")
 	leave()
-	require.Equal(t, context.Canceled, left().err)
+	err := left().err
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, registry.ErrUnavailable)
+	_, err = c.s.Get(ctx, "/there", "/there/a")
+	require.Equal(t, context.Canceled, err, "it had ended before the call")
 	c.heal()
 	require.NoError(t, stays().err)
+}
+
+// Who gives up is told the same, whether his read was under way, with others or alone, or waited for those.
+func TestManyReadsWhileCutOff(t *testing.T) {
+	bed := testbed.StartEtcd(t, testbed.Options{})
+	s, client := open(t, bed, patient)
+	defer client.Blackhole(testbed.Both)()
+	const reads = 5 * share.MaxUnderWay
+	errs := make(chan error, reads)
+	ctx := within(t, 3*time.Second)
+	for i := range reads {
+		go func() {
+			var err error
+			if i%2 == 0 {
+				_, err = s.Get(ctx, "/a", "/b")
+			} else {
+				_, err = s.Children(ctx, "/")
+			}
+			errs <- err
+		}()
+	}
+	for range reads {
+		err := <-errs
+		require.ErrorIs(t, err, registry.ErrUnavailable)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	require.NoError(t, s.Err())
 }
 
 // Who leaves while the shared request is under way leaves at once.
 func TestLeavingASharedRead(t *testing.T) {
 	c := newReadingSession(t)
 	hold := make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(hold) })
+	defer letGo()
 	c.denies = func(txn *pb.TxnRequest) bool {
 		if len(txn.Success) > 3 {
 			<-hold
@@ -135,8 +169,10 @@ func TestLeavingASharedRead(t *testing.T) {
 	c.heal()
 	eventually(t, 10*time.Second, "it to be under way", func() bool { n, _ := c.sent(); return n > share.MaxUnderWay })
 	leave()
-	require.ErrorIs(t, left().err, context.Canceled)
-	close(hold)
+	err := left().err
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, registry.ErrUnavailable)
+	letGo()
 	require.NoError(t, stays().err)
 }
 

@@ -83,7 +83,7 @@ func clientConfig(cfg Config) clientv3.Config {
 	options := []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: reconnectMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
-			MinConnectTimeout: time.Second,
+			MinConnectTimeout: max(time.Second, min(cfg.DialTimeout, cfg.SessionTimeout/3)), // an attempt that takes longer is given up
 		}),
 	}
 	return clientv3.Config{

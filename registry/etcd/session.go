@@ -104,7 +104,8 @@ func (s *session) heartbeat() {
 }
 
 // pulse sends heartbeats on one stream until it breaks, or until an answer is late and another goroutine has relieved it;
-// it reports whether any was acknowledged. One at most is on its way on a stream: so it is known when it was sent.
+// it reports whether any was acknowledged. One at most is on its way on a stream: so it is known when it was sent. A stream
+// shows one token, and breaks when that is refused.
 func (s *session) pulse() (useful, relieved bool) {
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
@@ -112,11 +113,14 @@ func (s *session) pulse() (useful, relieved bool) {
 		s.Go(s.heartbeat)
 		time.AfterFunc(s.timeout(), cancel) // an answer later than that extends nothing
 	})
-	token := s.reg.login.token.Load() // it waits for none: etcd asks for none here
-	stream, err := s.reg.leases.LeaseKeepAlive(show(ctx, token), callOptions...)
+	var stream pb.Lease_LeaseKeepAliveClient
+	token, err := s.reg.login.forBeat(ctx)
+	if err == nil {
+		stream, err = s.reg.leases.LeaseKeepAlive(show(ctx, token), callOptions...)
+	}
 	for err == nil {
 		sent := time.Now()
-		if !s.beat(stream, sent) {
+		if err = s.beat(stream, sent); err != nil {
 			break
 		}
 		if !watchdog.Stop() {
@@ -128,26 +132,30 @@ func (s *session) pulse() (useful, relieved bool) {
 		}
 		watchdog.Reset(s.timeout() / 4)
 	}
+	switch {
+	case s.reg.login.refused(token, err):
+		s.reg.login.beats.Store(true)
+	case judge(err) == denied: // no hurry
+		wait.For(ctx, s.timeout()/8)
+	}
 	return useful, !watchdog.Stop()
 }
 
 // beat renews the lease, or finds that the service has ended it.
-func (s *session) beat(stream pb.Lease_LeaseKeepAliveClient, sent time.Time) bool {
-	if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: s.lease}); err != nil {
-		return false
-	}
+func (s *session) beat(stream pb.Lease_LeaseKeepAliveClient, sent time.Time) error {
+	_ = stream.Send(&pb.LeaseKeepAliveRequest{ID: s.lease}) // where it fails, Recv says why
 	answer, err := stream.Recv()
 	switch {
 	case err != nil:
-		return false
+		return err
 	case answer.TTL <= 0:
 		s.Lose(errExpired)
-		return false
+		return errExpired
 	}
 	if ttl := time.Duration(answer.TTL) * time.Second; s.Extend(deadline(sent, ttl), lead(ttl)) {
 		s.ttl.Store(int64(ttl))
 	}
-	return true
+	return nil
 }
 
 // alone is a session whose commits share no request, and so no revision: the

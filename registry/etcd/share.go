@@ -131,9 +131,12 @@ func (s *session) sharingReads() share.Config[[]*pb.RequestOp, *pb.TxnResponse] 
 			n := 0
 			return func(reads []*pb.RequestOp) bool { n += len(reads); return n <= maxReads }
 		},
-		Unknown: func(ctx context.Context) error { return s.Alive(ctx) },
+		Unknown: s.leftARead, Left: s.leftARead,
 	}
 }
+
+// leftARead is the error of who waits no longer, for whatever others: his read was to be repeated until then.
+func (s *session) leftARead(ctx context.Context) error { return s.explain(gaveUp(ctx, "read", nil)) }
 
 func (s *session) readTogether(all [][]*pb.RequestOp) (answers []*pb.TxnResponse, refused bool, err error) {
 	var resp *pb.TxnResponse

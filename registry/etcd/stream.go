@@ -12,7 +12,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/internal/wait"
@@ -32,7 +31,7 @@ func (w *watcher) run() {
 	}
 }
 
-// serve uses one stream until it breaks; it reports whether anything came.
+// serve uses one stream until it breaks; it reports whether anything came but refusals.
 func (w *watcher) serve() (useful bool) {
 	if !w.waitForTargets() {
 		return true
@@ -41,6 +40,7 @@ func (w *watcher) serve() (useful bool) {
 	defer cancel()
 	token, err := w.s.reg.login.get(ctx)
 	if err != nil {
+		w.denyAll(err)
 		return false
 	}
 	stream, err := w.s.reg.watch.Watch(show(ctx, token), callOptions...)
@@ -270,16 +270,46 @@ func (w *watcher) receive(stream pb.Watch_WatchClient, token *string) (useful bo
 		if err != nil {
 			return useful
 		}
-		useful = true
-		if !w.handle(resp) {
-			w.s.reg.login.refused(token) // which may be the reason
+		denial := denialOf(resp)
+		useful = useful || denial == nil
+		if w.s.reg.login.refused(token, denial) {
+			denial = nil // another stream shows another
+		}
+		if !w.handle(resp, denial) {
 			return useful
 		}
 	}
 }
 
-// handle takes one message in; false asks for a new stream.
-func (w *watcher) handle(resp *pb.WatchResponse) bool {
+// denialOf is why a watch was refused, where the reason is who asks.
+func denialOf(resp *pb.WatchResponse) error {
+	if resp.CancelReason == "" {
+		return nil
+	}
+	for err, v := range verdicts {
+		if errors.Is(v.is, registry.ErrDenied) && strings.Contains(resp.CancelReason, err.Error()) {
+			return err
+		}
+	}
+	return nil
+}
+
+// denyAll gives all targets up, where err refuses the user.
+func (w *watcher) denyAll(err error) {
+	if judge(err) != denied {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, targets := range w.Targets {
+		for _, t := range targets {
+			w.Refuse(t, fail("log in", registry.ErrDenied, err))
+		}
+	}
+}
+
+// handle takes one message in, which denies what it is about unless denial is nil; false asks for a new stream.
+func (w *watcher) handle(resp *pb.WatchResponse, denial error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	id := resp.WatchId
@@ -294,9 +324,9 @@ func (w *watcher) handle(resp *pb.WatchResponse) bool {
 	}
 	t := w.byID[id]
 	switch {
-	case t == nil: // removed meanwhile
-	case resp.Canceled && strings.Contains(resp.CancelReason, rpctypes.ErrPermissionDenied.Error()):
-		w.Refuse(t, fmt.Errorf("etcd: %w: %s", registry.ErrDenied, resp.CancelReason))
+	case t == nil: // removed meanwhile, or a sign of life
+	case denial != nil:
+		w.Refuse(t, fmt.Errorf("etcd: %w: %w", registry.ErrDenied, denial))
 	case resp.Canceled && resp.CompactRevision > 0: // it was slow
 		w.restart(t)
 	case resp.Canceled:

@@ -57,8 +57,12 @@ func (c *contender) acquire(ctx context.Context, try bool) error {
 	return c.watchSelf(ctx)
 }
 
-// lookIfHeld spares a held lock the commotion of one more contender. A list may be old, hence the second look.
+// lookIfHeld spares a held lock the commotion of one more contender. A list may be old, hence the second look. Nobody is
+// asked about a value that cannot be.
 func (c *contender) lookIfHeld(ctx context.Context) error {
+	if err := c.session.Limits().Validate([]registry.Op{registry.Create(c.prefix, c.value)}); err != nil {
+		return err
+	}
 	found, err := c.list(ctx)
 	if err == nil && len(found) > 0 {
 		if err = c.session.Sync(ctx); err == nil {

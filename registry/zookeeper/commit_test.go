@@ -223,21 +223,31 @@ func TestSyncAsksAgain(t *testing.T) {
 func TestPipeline(t *testing.T) {
 	bad := errors.New("bad")
 	for n := range 200 {
-		done := make([]bool, n)
-		require.NoError(t, pipeline(t.Context(), maxReads, n, func(_ context.Context, i int) error { done[i] = true; return nil }))
-		require.NotContains(t, done, false)
-		if n > 0 {
-			err := pipeline(t.Context(), maxReads, n, func(_ context.Context, i int) error {
-				if i == n/2 {
-					return bad
+		for _, few := range []int{1, 7} {
+			from := n / 5
+			step := func() int { return few }
+			done := make([]bool, n)
+			require.NoError(t, pipeline(t.Context(), maxReads, from, n, step, func(_ context.Context, i, to int) error {
+				for ; i < to; i++ {
+					done[i] = true
 				}
 				return nil
-			})
-			require.Equal(t, bad, err)
+			}))
+			require.NotContains(t, done[from:], false)
+			require.NotContains(t, done[:from], true)
+			if n > 0 {
+				err := pipeline(t.Context(), maxReads, from, n, step, func(_ context.Context, i, to int) error {
+					if i <= n/2 && n/2 < to {
+						return bad
+					}
+					return nil
+				})
+				require.Equal(t, bad, err)
+			}
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := pipeline(ctx, maxReads, 1000, func(context.Context, int) error { cancel(); return nil })
+	err := pipeline(ctx, maxReads, 0, 1000, func() int { return 1 }, func(context.Context, int, int) error { cancel(); return nil })
 	require.ErrorIs(t, err, registry.ErrUnavailable)
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -48,7 +48,8 @@
 // answer pings and reads, and a leader that has lost its quorum syncs too. Deadline is the earlier of two: the send
 // time of the last answered sync, write or reconnect, plus the timeout that the server granted, less a quarter; and
 // that of the last answered write alone, plus the timeout, less an eighth. Done is closed a twentieth of the timeout
-// before it. A new leader may let sessions live on for a timeout after the election.
+// before it. Where a reconnect is granted less time than before, Done comes by that; more does not count. A new leader
+// may let sessions live on for a timeout after the election.
 //
 // Close with a context that has ended makes one attempt to end the session at the
 // service, of a quarter of the timeout at most.
@@ -62,8 +63,9 @@
 // # Requests
 //
 // A commit, a Children and a Sync are one request each, or a part of one; Get is one for up to 32 paths, 8 of them at
-// once. Servers before 3.6 know no such request: there Get is one for each path, 64 at once, and the first connection of a
-// session, on which that is found out, is closed and made again.
+// once, and for fewer where values are large: once that is known about 2 MiB are asked for at once, since the answers
+// to heartbeats come behind them. Servers before 3.6 know no such request: there Get is one for each path, 64 at once, and
+// the first connection of a session, on which that is found out, is closed and made again.
 // Opening a Registry opens and closes a session, and reads the namespace's node, and each part of the chroot. A session
 // sends a heartbeat every eighth of its timeout: in turn a sync and a multi that checks the root, which is a write of
 // the ensemble and changes nothing. So a hundred sessions of 6 s cost it 67 small writes a second.
@@ -106,7 +108,8 @@
 // follower, has gone without a word (ten seconds as installed; a process that ends is noticed at once). Nobody can know
 // meanwhile that a session lives: those with a timeout of less than about twice that are lost with such a leader, and
 // opened anew. jute.maxbuffer as installed (a mebibyte) is enough; less would break large commits. Nothing is needed of
-// extendedTypesEnabled, of containers or of four-letter words.
+// extendedTypesEnabled, of containers or of four-letter words. Set autopurge.purgeInterval: as installed a server
+// deletes no log and no snapshot, and heartbeats alone fill its disk (docs/operations.md).
 //
 // # Concurrency
 //

@@ -23,6 +23,8 @@ const (
 	maxTogether = 32
 	// maxRequests is how many of these are under way at once.
 	maxRequests = 8
+	// maxAhead is about how many bytes of values are asked for at once: the answers to heartbeats come behind them.
+	maxAhead = 2 << 20
 )
 
 // Get asks for up to 32 nodes by a request, and a server that is older than 3.6 for every node by itself.
@@ -31,16 +33,28 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 		return nil, err
 	}
 	nodes := make([]registry.Node, len(paths))
-	requests := (len(paths) + maxTogether - 1) / maxTogether
-	apart := maxReads / min(max(requests, 1), maxRequests)
-	err := pipeline(ctx, maxRequests, requests, func(ctx context.Context, i int) error {
-		from, to := i*maxTogether, min((i+1)*maxTogether, len(paths))
+	some := func(ctx context.Context, from, to int) error {
+		apart := maxReads / min((len(paths)-1)/(to-from)+1, maxRequests)
 		return s.getSome(ctx, paths[from:to], nodes[from:to], apart)
-	})
-	if err != nil {
+	}
+	first := 0
+	if s.valueSize.Load() == 0 && len(paths) > maxRequests { // it tells how large they are
+		first = maxRequests
+		if err := some(ctx, 0, first); err != nil {
+			return nil, err
+		}
+		s.valueSize.CompareAndSwap(0, 1) // none exists
+	}
+	together := func() int { return s.atOnce(maxTogether*maxRequests) / maxRequests }
+	if err := pipeline(ctx, maxRequests, first, len(paths), together, some); err != nil {
 		return nil, err
 	}
 	return nodes, nil
+}
+
+// atOnce is how many nodes may be asked for at once, most if they are as small as nearly all are.
+func (s *session) atOnce(most int) int {
+	return min(max(maxAhead/int(max(s.valueSize.Load(), 1)), maxRequests), most)
 }
 
 // getSome reads a few nodes into nodes, with so many requests at once where each asks for one.
@@ -63,7 +77,8 @@ func (s *session) getSome(ctx context.Context, paths []string, nodes []registry.
 			return nil
 		}
 	}
-	return pipeline(ctx, apart, len(paths), func(ctx context.Context, i int) (err error) {
+	one := func() int { return 1 }
+	return pipeline(ctx, apart, 0, len(paths), one, func(ctx context.Context, i, _ int) (err error) {
 		nodes[i], err = s.getOne(ctx, paths[i])
 		return err
 	})
@@ -78,6 +93,7 @@ func (s *session) getOne(ctx context.Context, path string) (registry.Node, error
 func (s *session) found(path string, value []byte, stat *zk.Stat, err error) (registry.Node, error) {
 	switch {
 	case err == nil:
+		s.read(len(value))
 		return s.node(path, value, stat), nil
 	case errors.Is(err, zk.ErrNoNode):
 		return registry.Node{Path: path}, nil
@@ -85,19 +101,22 @@ func (s *session) found(path string, value []byte, stat *zk.Stat, err error) (re
 	return registry.Node{}, fail("get", path, err)
 }
 
-// pipeline calls do for 0…n-1, with so many at once, and returns the first error; the calls that follow it are not made.
-func pipeline(ctx context.Context, atOnce, n int, do func(ctx context.Context, i int) error) error {
-	if n == 1 {
-		return do(ctx, 0)
+// pipeline calls do for from…n-1, for a few in each call and with so many calls at once, and returns the first error; the
+// calls that follow it are not made.
+func pipeline(ctx context.Context, atOnce, from, n int, few func() int, do func(ctx context.Context, from, to int) error) error {
+	if from < n && n-from <= few() {
+		return do(ctx, from, n)
 	}
 	calls, bounded := errgroup.WithContext(ctx)
 	calls.SetLimit(atOnce)
-	for i := range n {
+	for from < n {
+		i, to := from, min(from+few(), n)
+		from = to
 		calls.Go(func() error {
 			if err := bounded.Err(); err != nil {
 				return fmt.Errorf("zookeeper: get: %w: %w", registry.ErrUnavailable, err)
 			}
-			return do(bounded, i)
+			return do(bounded, i, to)
 		})
 	}
 	return calls.Wait()
@@ -145,6 +164,15 @@ const (
 	containerOwner = math.MinInt64 // of a node that vanishes by itself when it is empty
 	ttlOwner       = 0xff          // in the first byte: of a node with a time to live
 )
+
+// read takes note of how large a value was.
+func (s *session) read(bytes int) {
+	size := s.valueSize.Load()
+	if size == 0 { // it is the first
+		size = int64(bytes)
+	}
+	s.valueSize.Store(max(size+(int64(bytes)-size)/8, 1))
+}
 
 // node turns an answer into a node.
 func (s *session) node(path string, value []byte, stat *zk.Stat) registry.Node {

@@ -78,6 +78,7 @@ func (tr *tracker) askNode(q question) answer {
 			value, stat, err := s.link.Get(s.Context(), s.tree.at(q.path), true)
 			switch {
 			case err == nil:
+				s.read(len(value))
 				return answer{armed: true, node: s.node(q.path, value, stat)}
 			case !errors.Is(err, zk.ErrNoNode):
 				return answer{err: err}

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -35,6 +36,8 @@ type session struct {
 	link    requests
 	number  int64
 	tracker *tracker
+
+	valueSize atomic.Int64 // of the nodes that were read lately, about; 0: none was
 }
 
 // newSession makes a session that lacks its link: the link wants to know first who hears of its events.

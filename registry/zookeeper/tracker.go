@@ -101,23 +101,29 @@ func (tr *tracker) read(nw *nodeWatch) uint64 {
 	case !nw.queued:
 		nw.queued = true
 		tr.queue = append(tr.queue, nw)
-		if tr.readers < maxReads && !tr.over && tr.s.Go(tr.serve) {
-			tr.readers++
-		}
+		tr.hire()
 	}
 	return nw.started + 1
 }
 
-// serve reads until the queue is empty.
+// hire has one more read, if it may.
+func (tr *tracker) hire() {
+	if tr.readers < tr.s.atOnce(maxReads) && len(tr.queue) > 0 && !tr.over && tr.s.Go(tr.serve) {
+		tr.readers++
+	}
+}
+
+// serve reads until the queue is empty, or more do than may.
 func (tr *tracker) serve() {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	for len(tr.queue) > 0 && !tr.over {
+	for len(tr.queue) > 0 && !tr.over && tr.readers <= tr.s.atOnce(maxReads) {
 		nw := tr.queue[0]
 		if tr.queue = tr.queue[1:]; len(tr.queue) == 0 {
 			tr.queue = nil
 		}
 		tr.serveOne(nw)
+		tr.hire()
 	}
 	tr.readers--
 }

@@ -259,7 +259,10 @@ func (s *Server) Standby(ctx context.Context, name string) (*Server, error) {
 		"-c", "fast", "-X", "stream", "--no-sync")
 	if err == nil {
 		err = standby.configure(Options{Settings: []string{fmt.Sprintf(
-			"primary_conninfo = 'host=%s port=%s user=%s application_name=%s'", host, port, User, name)}})
+			"primary_conninfo = 'host=%s port=%s user=%s application_name=%s'", host, port, User, name),
+			// A promotion may wait for one, or for several where the first server has just gone; 5 s as installed.
+			"wal_retrieve_retry_interval = 100ms",
+		}})
 	}
 	if err == nil {
 		_, err = standby.folder.write(filepath.Join("data", "standby.signal"), "")
@@ -275,7 +278,10 @@ func (s *Server) Standby(ctx context.Context, name string) (*Server, error) {
 
 // Promote makes a standby a server of its own, and returns once it takes writes.
 func (s *Server) Promote(ctx context.Context) error {
-	return s.Exec(ctx, "postgres", "SELECT pg_promote()")
+	if err := s.Exec(ctx, "postgres", "SELECT pg_promote()"); err != nil {
+		return fmt.Errorf("promote: %w: %s", err, s.Log())
+	}
+	return nil
 }
 
 // Close ends the server and removes its data.

@@ -33,8 +33,9 @@ type Config[Q, A any] struct {
 	Together func(all []Q) (answers []A, refused bool, err error)
 	// Room begins a request, and returns what reports whether it has room for one more, which then is in it.
 	Room func() (add func(Q) bool)
-	// Unknown is the error of a caller who leaves while his commit is under way.
-	Unknown func(ctx context.Context) error
+	// Unknown is the error of a caller who leaves while his commit is under way, Left of one who leaves before. nil is
+	// that of Life, or the plain one of ctx.
+	Unknown, Left func(ctx context.Context) error
 }
 
 // A Queue sends the commits of one session. New makes it.
@@ -73,7 +74,12 @@ func (e *entry[Q, A]) tell(answer A, err error) {
 }
 
 // New returns a queue.
-func New[Q, A any](cfg Config[Q, A]) *Queue[Q, A] { return &Queue[Q, A]{Config: cfg} }
+func New[Q, A any](cfg Config[Q, A]) *Queue[Q, A] {
+	if cfg.Left == nil {
+		cfg.Left = cfg.Life.Alive
+	}
+	return &Queue[Q, A]{Config: cfg}
+}
 
 // Waiting is the number of commits that wait for a request to share.
 func (s *Queue[Q, A]) Waiting() int {
@@ -82,7 +88,7 @@ func (s *Queue[Q, A]) Waiting() int {
 	return len(s.waiting)
 }
 
-// Do sends q, alone or with others. The error of Life comes from one that was not sent, as does the plain one of ctx.
+// Do sends q, alone or with others. The error of Left comes from one that was not sent.
 func (s *Queue[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	e, counted := s.enter(ctx, q)
 	if counted {
@@ -100,7 +106,7 @@ func (s *Queue[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	var none A
 	withdrawn, soon := s.withdraw(e)
 	if withdrawn {
-		return none, s.Life.Alive(ctx)
+		return none, s.Left(ctx)
 	}
 	if soon || s.Life.Err() != nil {
 		<-e.done

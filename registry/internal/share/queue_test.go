@@ -239,6 +239,19 @@ func TestLeaving(t *testing.T) {
 	})
 }
 
+func TestLeavingWithAReason(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service, ctx context.Context) {
+		s.Left = func(ctx context.Context) error { return errors.Join(errUnknown, ctx.Err()) }
+		s.full(ctx)
+		leaving, leave := context.WithCancel(ctx)
+		left := s.do(leaving, 1)
+		leave()
+		err := left().err
+		require.ErrorIs(t, err, errUnknown)
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
 func TestTheEndOfTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *service, ctx context.Context) {
 		first := s.full(ctx)

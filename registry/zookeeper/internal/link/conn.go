@@ -56,7 +56,8 @@ type conn struct {
 	pending    []sent // requests that are not answered, in their order
 	own        uint32 // requests sent so far that are not the client's
 	tick       int    // heartbeats that were due so far
-	heard      int    // the tick of the latest that came
+	heard      int    // the tick of the latest answer or event
+	moved      int    // the tick of the latest bytes, which may be a part of one
 	wake       chan struct{}
 	over       context.Context
 	end        context.CancelFunc
@@ -64,8 +65,9 @@ type conn struct {
 
 func newConn(l *Link, raw net.Conn, server string) *conn {
 	c := &conn{
-		Conn: raw, l: l, server: server, in: bufio.NewReaderSize(raw, readBuffer), wake: make(chan struct{}, 1),
+		Conn: raw, l: l, server: server, wake: make(chan struct{}, 1),
 	}
+	c.in = bufio.NewReaderSize(incoming{c}, readBuffer)
 	c.over, c.end = context.WithCancel(context.Background())
 	c.room = sync.NewCond(&c.mu)
 	return c
@@ -209,6 +211,17 @@ func (c *conn) Read(p []byte) (int, error) {
 	n := copy(p, c.rest)
 	c.rest = c.rest[n:]
 	return n, nil
+}
+
+// incoming is what comes on a connection: a frame may take long.
+type incoming struct{ c *conn }
+
+func (i incoming) Read(p []byte) (int, error) {
+	n, err := i.c.Conn.Read(p)
+	i.c.mu.Lock()
+	defer i.c.mu.Unlock()
+	i.c.moved = i.c.tick
+	return n, err
 }
 
 // next reads one frame and leaves it in rest, unless it is not the client's.

@@ -36,9 +36,10 @@ const (
 // A scripted server speaks the protocol and answers what it is told to, and as fast as it can. As a real one it answers
 // in order: behind what it leaves unanswered on a connection it answers pings alone.
 type scripted struct {
-	timeout time.Duration
-
 	mu      sync.Mutex
+	timeout time.Duration
+	conn    net.Conn // the latest
+	pieces  int      // in which the answer to a read comes; 0: it comes at once
 	answers func(op int32) bool
 	inside  int32               // of the one result of a multi
 	last    map[int32]time.Time // when the latest request was answered, by operation
@@ -49,6 +50,16 @@ func (s *scripted) script(answers func(op int32) bool) {
 	defer s.mu.Unlock()
 	s.answers = answers
 }
+
+// slow has the answers to reads take so long, in pieces of which some come within each heartbeat.
+func (s *scripted) slow(takes time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pieces = int(takes * pieceOf / s.timeout)
+}
+
+// pieceOf the timeout is how long a piece of a slow answer takes.
+const pieceOf = 32
 
 // latest is when the latest of some operations was answered: they were sent before.
 func (s *scripted) latest(ops ...int32) time.Time {
@@ -83,8 +94,19 @@ func (s *scripted) refuseWrites(code int32) {
 
 func (s *scripted) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn = server
 	go s.serve(server)
 	return client, nil
+}
+
+// grant changes what reconnects are granted, and has the client reconnect.
+func (s *scripted) grant(timeout time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timeout = timeout
+	_ = s.conn.Close()
 }
 
 func (s *scripted) serve(conn net.Conn) {
@@ -108,14 +130,37 @@ func (s *scripted) serve(conn net.Conn) {
 		const zxid = 1
 		answer := binary.BigEndian.AppendUint64(request[:4:4], zxid)
 		answer = binary.BigEndian.AppendUint32(answer, s.code(op))
-		if write(conn, append(answer, s.result(op)...)) != nil {
+		answer = append(answer, s.result(op)...)
+		if s.send(conn, op, answer) != nil {
 			return
 		}
 	}
 }
 
+// send answers, as slowly as it is told to.
+func (s *scripted) send(conn net.Conn, op int32, answer []byte) error {
+	s.mu.Lock()
+	pieces, every := s.pieces, s.timeout/pieceOf
+	s.mu.Unlock()
+	if op != opGetData || pieces == 0 {
+		return write(conn, answer)
+	}
+	each := time.NewTicker(every)
+	defer each.Stop()
+	frame := append(binary.BigEndian.AppendUint32(nil, uint32(len(answer))), answer...)
+	for piece := range slices.Chunk(frame, (len(frame)+pieces-1)/pieces) {
+		if _, err := conn.Write(piece); err != nil {
+			return err
+		}
+		<-each.C
+	}
+	return nil
+}
+
 func (s *scripted) welcome() []byte {
 	const session, password = 4711, 16
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	b := binary.BigEndian.AppendUint32(nil, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(s.timeout.Milliseconds()))
 	b = binary.BigEndian.AppendUint64(b, session)
@@ -139,7 +184,9 @@ func (s *scripted) result(op int32) []byte {
 	case opMulti: // of one check
 		return s.multiResult()
 	case opGetData:
-		return make([]byte, 4+statBytes) // no value
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return append(binary.BigEndian.AppendUint32(nil, uint32(s.pieces)), make([]byte, s.pieces+statBytes)...)
 	case opCreate:
 		return append(binary.BigEndian.AppendUint32(nil, 2), "/a"...)
 	case opExists:
@@ -186,11 +233,11 @@ func write(conn net.Conn, frame []byte) error {
 }
 
 // onScript is a link to such a server, which answers all at first.
-func onScript(t *testing.T, granted time.Duration) (*scripted, *link.Link) {
+func onScript(t *testing.T, granted time.Duration, more ...string) (*scripted, *link.Link) {
 	t.Helper()
 	s := &scripted{timeout: granted, last: map[int32]time.Time{}}
 	s.script(anything)
-	l := open(t, link.Config{Servers: []string{"127.0.0.1:1"}, SessionTimeout: granted, Dial: s.dial})
+	l := open(t, link.Config{Servers: append(more, "127.0.0.1:1"), SessionTimeout: granted, Dial: s.dial})
 	t.Cleanup(func() { s.script(anything) }) // that the session can be ended
 	return s, l
 }
@@ -294,3 +341,95 @@ func byLeader(s *scripted) time.Time {
 
 // byQuorum is how long it lives after what a quorum must have heard.
 func byQuorum(s *scripted) time.Time { return s.latest(opMulti).Add(s.timeout * 7 / 8) }
+
+// regrant has the client reconnect, which is granted another timeout.
+func (s *scripted) regrant(t *testing.T, timeout time.Duration) (at time.Time) {
+	t.Helper()
+	before := s.latest(opConnect)
+	s.grant(timeout)
+	eventually(t, "it to reconnect", func() bool { return s.latest(opConnect).After(before) })
+	return s.latest(opConnect)
+}
+
+// A reconnect may be granted less. The leader counts that from then on; Deadline, which was told, does not go back, and so
+// Done comes by it.
+func TestAReconnectIsGrantedLess(t *testing.T) {
+	const atFirst, less = 40 * time.Second, 4 * time.Second
+	t.Run("AndLivesOn", func(t *testing.T) {
+		t.Parallel()
+		s, l := onScript(t, atFirst)
+		told, reconnected := l.Deadline(), s.regrant(t, less)
+		eventually(t, "heartbeats", func() bool {
+			require.NoError(t, l.Err())
+			require.False(t, l.Deadline().Before(told), "it goes back")
+			return s.latest(opMulti).Sub(reconnected) > 2*less
+		})
+	})
+	t.Run("AndIsCutOff", func(t *testing.T) {
+		t.Parallel()
+		s, l := onScript(t, atFirst)
+		told := l.Deadline()
+		s.regrant(t, less)
+		eventually(t, "a heartbeat", func() bool { return s.latest(opMulti).After(s.latest(opConnect)) })
+		stalled := harness.Stalls(t)
+		s.script(nothingBut())
+		cut := time.Now()
+		<-l.Done()
+		require.Less(t, time.Since(cut), less+stalled())
+		require.ErrorIs(t, l.Err(), registry.ErrSessionLost)
+		require.Equal(t, told, l.Deadline())
+	})
+}
+
+// More than at first does not count: whoever leads next does not know of it.
+func TestAReconnectIsGrantedMore(t *testing.T) {
+	const atFirst = 8 * time.Second
+	s, l := onScript(t, atFirst)
+	reconnected := s.regrant(t, 5*atFirst)
+	stalled := harness.Stalls(t)
+	eventually(t, "both heartbeats", func() bool { return s.latest(opMulti).After(reconnected) && s.latest(opSync).After(reconnected) })
+	require.Less(t, time.Since(reconnected), atFirst/2+stalled(), "they are no rarer than before")
+	require.False(t, l.Deadline().After(time.Now().Add(atFirst*7/8)))
+	require.NoError(t, l.Err())
+}
+
+// An answer that comes slowly comes all the same, and breaks no connection as long as the session can wait for the answers
+// behind it. What comes of it moves no Deadline.
+func TestASlowAnswer(t *testing.T) {
+	t.Run("Comes", func(t *testing.T) {
+		t.Parallel()
+		const granted = 16 * time.Second            // a heartbeat each two seconds
+		s, l := onScript(t, granted, "127.0.0.1:2") // of two servers one is given up sooner
+		connected := s.latest(opConnect)
+		eventually(t, "a heartbeat", func() bool { return s.latest(opSync, opMulti).Sub(connected) > granted/16 })
+		s.slow(granted * 7 / 16)
+		_, _, err := l.Get(within(t, time.Minute), "/", false)
+		require.NoError(t, err)
+		require.Equal(t, connected, s.latest(opConnect), "it was cut off")
+		require.NoError(t, l.Err())
+	})
+	const granted = 4 * time.Second
+	t.Run("TakesTooLong", func(t *testing.T) {
+		t.Parallel()
+		const granted = 8 * time.Second // what a stall of a second must not end
+		s, l := onScript(t, granted, "127.0.0.1:2")
+		connected := s.latest(opConnect)
+		s.slow(time.Hour)
+		_, _, err := l.Get(within(t, 3*granted), "/", false)
+		require.ErrorIs(t, err, registry.ErrUnavailable)
+		require.NoError(t, l.Err(), "another connection saves the session")
+		require.True(t, s.latest(opConnect).After(connected))
+	})
+	t.Run("AndNothingElse", func(t *testing.T) {
+		t.Parallel()
+		s, l := onScript(t, granted)
+		s.slow(time.Hour)
+		s.script(nothingBut(opGetData))
+		stalled := harness.Stalls(t)
+		begun := time.Now()
+		_, _, err := l.Get(within(t, 20*time.Second), "/", false)
+		require.ErrorIs(t, err, registry.ErrSessionLost)
+		require.Less(t, time.Since(begun), granted+stalled())
+		require.False(t, l.Deadline().After(byLeader(s)))
+	})
+}

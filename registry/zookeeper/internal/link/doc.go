@@ -19,9 +19,9 @@
 //     is cut off, nor while its server is.
 //   - A sync or a write is sent every eighth of the timeout, and a connection that
 //     leaves a request unanswered for about a third of it (half, with one server) is
-//     given up. An endpoint that accepts and never answers costs a fifth. The bare
-//     client sends pings, which any server answers by itself, and waits for 6.7
-//     timeouts.
+//     given up; one on which an answer goes on to come, once Deadline is near. An
+//     endpoint that accepts and never answers costs a fifth. The bare client sends
+//     pings, which any server answers by itself, and waits for 6.7 timeouts.
 //   - Watches are armed and renewed here. On a new connection they are renewed before
 //     anything else is sent, from the zxid of before the break. The bare client
 //     sends queued requests first, and then asks for the changes since their

@@ -3,6 +3,8 @@ package link
 import (
 	"strconv"
 	"time"
+
+	"github.com/elasticron/elasticron/registry/internal/lifetime"
 )
 
 // A server answers pings and reads by itself, also when it is cut off from the others and the session has ended there.
@@ -21,6 +23,8 @@ import (
 //     that, and lets every session live for T from then on. So the next leader ends none
 //     less than T after such a write was sent; T/8 is for clocks that run at different
 //     rates. A new session is such a write too; a reconnect is none.
+//
+// T is what was granted when the session was made; for the first, the least that a reconnect was granted since.
 //
 // A heartbeat every T/8 is a sync and a write in turn: both instants are 5/8 T ahead at least, at half the writes. Done
 // is closed T/20 before Deadline, since timers are late and never early.
@@ -47,12 +51,17 @@ func (l *Link) establish(c *conn, a connectAnswer, sent time.Time) (first, ok bo
 	defer l.mu.Unlock()
 	fresh := l.id == 0
 	l.id, l.password = a.session, a.password
-	l.granted.Store(int64(a.timeout))
+	if fresh {
+		l.created = a.timeout
+	}
+	if fresh || a.timeout < l.timeout() { // of more than at first a leader that comes to power does not know
+		l.granted.Store(int64(a.timeout))
+	}
 	deadline := l.deadline(sent, fresh)
 	if fresh {
 		l.Begin(strconv.FormatUint(uint64(l.id), 16), deadline, l.lead())
 	}
-	if !l.Extend(deadline, l.lead()) {
+	if !l.extend(deadline) {
 		return false, false
 	}
 	l.current = c
@@ -101,7 +110,27 @@ func (l *Link) connected() <-chan struct{} {
 func (l *Link) acknowledged(sent time.Time, byQuorum bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.Extend(l.deadline(sent, byQuorum), l.lead())
+	l.extend(l.deadline(sent, byQuorum))
+}
+
+// extend moves Deadline, and reports whether the session lives. Deadline does not go back: where a reconnect was granted
+// less time than had been promised, Done comes sooner. l.mu is held.
+func (l *Link) extend(deadline time.Time) bool {
+	if !l.Extend(deadline, l.lead()) || l.early != nil && !l.early.Stop() {
+		return false
+	}
+	l.ends = deadline
+	if l.early = nil; deadline.Before(l.Deadline()) {
+		l.early = time.AfterFunc(time.Until(deadline)-l.lead(), func() { l.Lose(lifetime.ErrSilent) })
+	}
+	return true
+}
+
+// remaining is how long the session lives without another answer.
+func (l *Link) remaining() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Until(l.ends)
 }
 
 // deadline is the session's after such a request. l.mu is held.
@@ -112,7 +141,7 @@ func (l *Link) deadline(sent time.Time, byQuorum bool) time.Time {
 	}
 	t := l.timeout()
 	deadline := l.byLeader.Add(t - t/marginPart)
-	if d := l.byQuorum.Add(t - t/quorumMarginPart); d.Before(deadline) {
+	if d := l.byQuorum.Add(l.created - l.created/quorumMarginPart); d.Before(deadline) {
 		deadline = d
 	}
 	return deadline

@@ -60,6 +60,9 @@ type Link struct {
 	password []byte
 	byLeader time.Time     // when the newest request was sent of which the leader has heard
 	byQuorum time.Time     // when the newest one was sent of which a quorum has heard
+	created  time.Duration // the timeout that was granted at first: a leader that comes to power knows this one
+	ends     time.Time     // when the session ends without another answer, by Deadline
+	early    *time.Timer   // ends it, where that is before Deadline; nil: nothing does
 	up       chan struct{} // closed while there is a connection with the session on it
 	conn     *conn         // the latest that was dialled
 	current  *conn         // the latest on which the session was confirmed

@@ -35,8 +35,11 @@ func (c *conn) pulse() {
 func (c *conn) beat(limit int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// What was sent since the last tick has not lived through a whole one. A server that answers, if late, is busy.
-	if oldest := c.tick - limit + 2; c.heard < oldest && len(c.pending) > 0 && c.pending[0].tick < oldest {
+	// What was sent since the last tick has not lived through a whole one. A server that answers, if late, is busy; so is one
+	// of whose answer more and more comes, as long as the session can wait for what is behind it: at the next tick it must
+	// have T/4 and half a tick left.
+	oldest, enough := c.tick-limit+2, c.l.timeout()/marginPart+c.l.timeout()/(2*beatsPerTimeout)
+	if c.heard < oldest && len(c.pending) > 0 && c.pending[0].tick < oldest && (c.moved < oldest || c.l.remaining() < enough) {
 		return false
 	}
 	if c.tick++; c.tick%writeEvery == 0 {

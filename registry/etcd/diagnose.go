@@ -23,7 +23,8 @@ func explain(ctx context.Context, cfg Config, err error) error {
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("etcd: open: %w: %w", registry.ErrUnavailable, ctx.Err())
 	}
-	return fmt.Errorf("etcd: open: %w: no answer within %v: %s", registry.ErrUnavailable, cfg.DialTimeout, diagnose(ctx, cfg))
+	return fmt.Errorf("etcd: open: %w: no answer within %v: %s",
+		registry.ErrUnavailable, cfg.DialTimeout, diagnose(ctx, cfg))
 }
 
 // diagnose asks every endpoint by itself.

@@ -78,7 +78,8 @@ func judge(err error) verdict {
 }
 
 // freeing is what an operator does about a quota that is used up; docs/operations.md has the commands.
-const freeing = "its quota is used up: compact, defragment each member, disarm the alarm, and run it with --auto-compaction-retention"
+const freeing = "its quota is used up: compact, defragment each member, disarm the alarm, " +
+	"and run it with --auto-compaction-retention"
 
 // fail wraps err once, as what it is in the contract.
 func fail(what string, is, err error) error {

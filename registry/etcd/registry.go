@@ -82,8 +82,9 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 func clientConfig(cfg Config) clientv3.Config {
 	options := []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: reconnectMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
-			MinConnectTimeout: max(time.Second, min(cfg.DialTimeout, cfg.SessionTimeout/3)), // an attempt that takes longer is given up
+			Backoff: backoff.Config{BaseDelay: reconnectMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
+			// An attempt that takes longer is given up.
+			MinConnectTimeout: max(time.Second, min(cfg.DialTimeout, cfg.SessionTimeout/3)),
 		}),
 	}
 	return clientv3.Config{

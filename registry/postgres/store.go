@@ -105,13 +105,21 @@ func beat(ctx context.Context, pool *pgxpool.Pool, session string) (registry.Rev
 	return revs[0], nil
 }
 
+// Sessions is asked between two heartbeats, which must not wait for it.
 func (s *store) Sessions(ctx context.Context) ([]polled.Session, error) {
-	return collect(recallable(ctx), s.pulse, func(row pgx.Rows) (one polled.Session, err error) {
+	sent := time.Now()
+	ctx, cancel := context.WithTimeout(recallable(ctx), s.cfg.SessionTimeout/4)
+	defer cancel()
+	all, err := collect(ctx, s.pulse, func(row pgx.Rows) (one polled.Session, err error) {
 		var timeout int64
 		err = row.Scan(&one.ID, &one.Beat, &timeout)
 		one.Timeout = time.Duration(timeout)
 		return one, err
 	}, "SELECT id, beat, timeout FROM elasticron.sessions")
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		s.answered(sent, false, true)
+	}
+	return all, err
 }
 
 func (s *store) End(ctx context.Context, session string, beat int64) error {

@@ -34,7 +34,8 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 	}
 	nodes := make([]registry.Node, len(paths))
 	some := func(ctx context.Context, from, to int) error {
-		apart := maxReads / min((len(paths)-1)/(to-from)+1, maxRequests)
+		requests := (len(paths)-1)/(to-from) + 1
+		apart := maxReads / min(requests, maxRequests)
 		return s.getSome(ctx, paths[from:to], nodes[from:to], apart)
 	}
 	first := 0
@@ -103,7 +104,9 @@ func (s *session) found(path string, value []byte, stat *zk.Stat, err error) (re
 
 // pipeline calls do for from…n-1, for a few in each call and with so many calls at once, and returns the first error; the
 // calls that follow it are not made.
-func pipeline(ctx context.Context, atOnce, from, n int, few func() int, do func(ctx context.Context, from, to int) error) error {
+func pipeline(
+	ctx context.Context, atOnce, from, n int, few func() int, do func(ctx context.Context, from, to int) error,
+) error {
 	if from < n && n-from <= few() {
 		return do(ctx, from, n)
 	}

@@ -207,5 +207,6 @@ func IsAny(err error, of []error) bool {
 // answered reports whether err is the server's own word on an operation.
 func answered(err error) bool {
 	// The client has no name for the codes of newer servers: quota exceeded (3.7), throttled (3.6).
-	return IsAny(err, refusals) || strings.HasSuffix(err.Error(), "unknown error: -125") || strings.HasSuffix(err.Error(), "unknown error: -127")
+	return IsAny(err, refusals) || strings.HasSuffix(err.Error(), "unknown error: -125") ||
+		strings.HasSuffix(err.Error(), "unknown error: -127")
 }

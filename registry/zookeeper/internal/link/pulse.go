@@ -39,7 +39,8 @@ func (c *conn) beat(limit int) bool {
 	// of whose answer more and more comes, as long as the session can wait for what is behind it: at the next tick it must
 	// have T/4 and half a tick left.
 	oldest, enough := c.tick-limit+2, c.l.timeout()/marginPart+c.l.timeout()/(2*beatsPerTimeout)
-	if c.heard < oldest && len(c.pending) > 0 && c.pending[0].tick < oldest && (c.moved < oldest || c.l.remaining() < enough) {
+	if c.heard < oldest && len(c.pending) > 0 && c.pending[0].tick < oldest &&
+		(c.moved < oldest || c.l.remaining() < enough) {
 		return false
 	}
 	if c.tick++; c.tick%writeEvery == 0 {

@@ -30,7 +30,8 @@ type Written struct {
 // and their values must not be changed any more, whatever is returned.
 func (l *Link) Multi(ctx context.Context, requests ...any) (Written, error) {
 	if n := size(requests); n >= MaxRequest {
-		return Written{}, fmt.Errorf("zookeeper: %w: a request of about %d bytes, less than %d fit", registry.ErrInvalid, n, MaxRequest)
+		return Written{}, fmt.Errorf("zookeeper: %w: a request of about %d bytes, less than %d fit",
+			registry.ErrInvalid, n, MaxRequest)
 	}
 	if err := l.Alive(ctx); err != nil {
 		return Written{}, err

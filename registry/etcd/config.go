@@ -113,7 +113,8 @@ func completeEndpoint(ep string) (string, error) {
 	switch scheme {
 	case "", "http", "https":
 	default:
-		return "", fmt.Errorf("endpoint %q has the scheme %q; write host:port, http://host:port or https://host:port", settings.WithoutLogin(ep), scheme)
+		return "", fmt.Errorf("endpoint %q has the scheme %q; write host:port, http://host:port or https://host:port",
+			settings.WithoutLogin(ep), scheme)
 	}
 	host, err := settings.Address("endpoint", ep, host, defaultPort)
 	if err != nil || !found {

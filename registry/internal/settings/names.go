@@ -36,9 +36,11 @@ const (
 func SessionTimeout(d time.Duration) error {
 	switch {
 	case d != 0 && d < shortestSession:
-		return fmt.Errorf("session timeout %v is too short: a pause of the process would end the session; give at least %v", d, shortestSession)
+		return fmt.Errorf("session timeout %v is too short: a pause of the process would end the session; give at least %v",
+			d, shortestSession)
 	case d > longestSession:
-		return fmt.Errorf("session timeout %v is too long: nobody takes over from an instance that has died until it is over; give at most %v", d, longestSession)
+		return fmt.Errorf("session timeout %v is too long: nobody takes over from an instance that has died until it is over; give at most %v",
+			d, longestSession)
 	}
 	return nil
 }

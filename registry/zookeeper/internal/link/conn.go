@@ -368,7 +368,8 @@ func (c *conn) takeAnswer(xid int32, zxid int64, code int32, body []byte) error 
 
 func (c *conn) versionKnown(code int32) error {
 	if code == errUnknown {
-		c.l.giveUp(fmt.Errorf("zookeeper: %w: the server %s is older than ZooKeeper 3.5; use 3.5 to 3.9", registry.ErrInvalid, c.server))
+		c.l.giveUp(fmt.Errorf("zookeeper: %w: the server %s is older than ZooKeeper 3.5; use 3.5 to 3.9",
+			registry.ErrInvalid, c.server))
 		return errClosed
 	}
 	c.l.online(c)

@@ -97,7 +97,7 @@ type lateFirst struct {
 
 func (h *lateFirst) Authenticate(context.Context, *pb.AuthenticateRequest, ...grpc.CallOption) (*pb.AuthenticateResponse, error) {
 	if h.logins.Add(1) == 1 {
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		return &pb.AuthenticateResponse{Token: "first"}, nil
 	}
 	return &pb.AuthenticateResponse{Token: "second"}, nil

@@ -299,7 +299,7 @@ func TestACommitThatIsGivenUpStaysUnseen(t *testing.T) {
 	require.Equal(t, 1, waits(t, bed, "SELECT revision"))
 }
 
-// What is given up does not pile up at the server: not what waits for a lock,
+// What is given up does not pile up at the server while it waits for a lock.
 func TestWhatIsGivenUpLeavesTheServer(t *testing.T) {
 	bed := start(t)
 	ses, _ := open(t, bed, lasting(time.Minute))
@@ -323,7 +323,7 @@ func TestWhatIsGivenUpLeavesTheServer(t *testing.T) {
 	commit(t, ses, registry.Create("/b", nil))
 }
 
-// and not the sessions that nobody has.
+// Nor do the sessions that nobody has.
 func TestSessionsThatNobodyHasLeaveTheServer(t *testing.T) {
 	bed := start(t)
 	reg, _ := connect(t, bed, lasting(time.Second))

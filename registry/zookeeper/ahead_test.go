@@ -35,7 +35,7 @@ func (w *wideLink) asked(nodes int) (answered func()) {
 	w.ahead += nodes * w.size
 	w.most = max(w.most, w.ahead)
 	w.mu.Unlock()
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func TestLargeValuesAreAskedForBitByBit(t *testing.T) {
 			require.NoError(t, f.Add(path, registry.Self))
 		}
 		synctest.Wait()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		most, _ = w.since()
 		require.LessOrEqual(t, most, maxAhead+maxAhead/4, "what watches read too")
 

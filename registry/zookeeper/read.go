@@ -39,8 +39,8 @@ func (s *session) Get(ctx context.Context, paths ...string) ([]registry.Node, er
 		return s.getSome(ctx, paths[from:to], nodes[from:to], apart)
 	}
 	first := 0
-	if s.valueSize.Load() == 0 && len(paths) > maxRequests { // it tells how large they are
-		first = maxRequests
+	if s.valueSize.Load() == 0 && len(paths) > maxTogether { // it tells how large they are
+		first = maxTogether
 		if err := some(ctx, 0, first); err != nil {
 			return nil, err
 		}

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -326,7 +325,7 @@ func (w *watcher) handle(resp *pb.WatchResponse, denial error) bool {
 	switch {
 	case t == nil: // removed meanwhile, or a sign of life
 	case denial != nil:
-		w.Refuse(t, fmt.Errorf("etcd: %w: %w", registry.ErrDenied, denial))
+		w.Refuse(t, fail("watch", registry.ErrDenied, denial))
 	case resp.Canceled && resp.CompactRevision > 0: // it was slow
 		w.restart(t)
 	case resp.Canceled:

@@ -61,7 +61,8 @@ func (c Config) Validate() error {
 	case namespace != nil:
 		problem = fmt.Sprintf("Namespace: %v", namespace)
 	case c.SessionTimeout < shortestTimeout:
-		problem = fmt.Sprintf("SessionTimeout is %v: want at least %v, or 0 for %v", c.SessionTimeout, shortestTimeout, defaultTimeout)
+		problem = fmt.Sprintf("SessionTimeout is %v: want at least %v, or 0 for %v",
+			c.SessionTimeout, shortestTimeout, defaultTimeout)
 	case c.Poll < 0 || c.Poll > c.SessionTimeout/pollsInTimeout:
 		problem = fmt.Sprintf("Poll is %v: want at most a quarter of SessionTimeout, %v, or 0", c.Poll, c.SessionTimeout/pollsInTimeout)
 	case c.Limits.MaxOps < least.MaxOps || c.Limits.MaxBytes < least.MaxBytes || c.Limits.MaxValue < least.MaxValue:

@@ -37,7 +37,7 @@ type session struct {
 	number  int64
 	tracker *tracker
 
-	valueSize atomic.Int64 // of the nodes that were read lately, about; 0: none was
+	valueSize atomic.Int64 // about how many bytes a value had lately; 0: none was read
 }
 
 // newSession makes a session that lacks its link: the link wants to know first who hears of its events.

@@ -24,7 +24,8 @@ import (
 //     less than T after such a write was sent; T/8 is for clocks that run at different
 //     rates. A new session is such a write too; a reconnect is none.
 //
-// T is what was granted when the session was made; for the first, the least that a reconnect was granted since.
+// T of the second instant is what was granted when the session was made, T of the first the least that any of its
+// connections was granted.
 //
 // A heartbeat every T/8 is a sync and a write in turn: both instants are 5/8 T ahead at least, at half the writes. Done
 // is closed T/20 before Deadline, since timers are late and never early.

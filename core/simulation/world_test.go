@@ -640,6 +640,7 @@ func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 	places := map[string]place{}
 	for _, j := range w.jobs {
 		places[j.layout.Lives()] = place{j, history.Life, 0}
+		places[j.layout.Instances()] = place{j, history.InstanceNode, 0}
 		for n := range 64 {
 			places[j.layout.Running(n)] = place{j, history.Running, n}
 		}
@@ -648,7 +649,7 @@ func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 	}
 	for at, p := range places {
 		scope := registry.Self
-		if p.node == history.Life {
+		if p.node == history.Life || p.node == history.InstanceNode {
 			scope = registry.Children
 		}
 		_ = watcher.Add(at, scope) // the session has ended
@@ -663,7 +664,7 @@ func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 		for _, e := range events {
 			p := places[e.Path]
 			switch {
-			case e.Synced && p.node == history.Life:
+			case e.Synced && (p.node == history.Life || p.node == history.InstanceNode):
 				// What went while nobody looked is not among those that are there.
 				for _, at := range slices.Sorted(maps.Keys(seen)) {
 					if path.Dir(at) == e.Path && !present[at] {
@@ -683,10 +684,11 @@ func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 func (w *world) onNode(seen map[string]registry.Node, j *job, kind history.Node, item int, n registry.Node) {
 	before := seen[n.Path]
 	seen[n.Path] = n
-	shown := kind == history.Life || kind == history.Running
+	registered := kind == history.Life || kind == history.InstanceNode
+	shown := registered || kind == history.Running
 	if before.Exists() && before.Created != n.Created && shown {
 		r := history.Record{Kind: history.Gone, Who: "observer", Job: j.name, Node: kind, Item: item, Instance: string(before.Value)}
-		if kind == history.Life {
+		if registered {
 			r.Instance = path.Base(n.Path)
 		}
 		w.log.tell("", r)
@@ -696,7 +698,7 @@ func (w *world) onNode(seen map[string]registry.Node, j *job, kind history.Node,
 	}
 	r := history.Record{Who: "observer", Job: j.name}
 	switch {
-	case kind == history.Life && before.Created != n.Created:
+	case registered && before.Created != n.Created:
 		r.Kind, r.Node, r.Instance = history.Come, kind, path.Base(n.Path)
 	case kind == history.Running && before.Created != n.Created:
 		r.Kind, r.Node, r.Instance, r.Item = history.Come, kind, string(n.Value), item

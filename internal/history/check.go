@@ -116,6 +116,7 @@ type life struct {
 	stopped               time.Duration // told to have left
 	replaced              time.Duration // the same process registered anew
 	leaving               time.Duration // its process was about to take it back
+	shut                  time.Duration // somebody shut it down: it leads no more, and leaves when what it has in hand has ended
 	gone                  time.Duration
 	owns                  []*Record
 }
@@ -200,7 +201,7 @@ func (c *checker) job(name string) *job {
 func (c *checker) life(j *job, id string) *life {
 	l := c.lives[id]
 	if l == nil {
-		l = &life{id: id, job: j.name, started: never, stopped: never, replaced: never, leaving: never, gone: never}
+		l = &life{id: id, job: j.name, started: never, stopped: never, replaced: never, leaving: never, shut: never, gone: never}
 		c.lives[id] = l
 		j.lives = append(j.lives, l)
 	}
@@ -267,11 +268,17 @@ func (c *checker) learnLife(r *Record) {
 	l := c.life(j, r.Instance)
 	switch r.Kind {
 	case Gone:
-		if r.Node == Life || r.Node == "" {
+		switch r.Node {
+		case Life, "":
 			l.gone = min(l.gone, r.At)
+		case InstanceNode:
+			l.shut = min(l.shut, r.At)
 		}
 		return // seen by others
 	case Come:
+		if r.Node == InstanceNode {
+			l.shut = never // made anew before its process took it for that
+		}
 		return
 	case Stopped:
 		l.stopped = min(l.stopped, r.At)

@@ -512,6 +512,18 @@ func TestInvariants(t *testing.T) {
 			history: change(crash(3035, 5100), func(r Record) bool { return r.Kind == Led && r.Who == "w2" }, func(r *Record) { *r = at(6200, *r) }),
 			want:    map[Invariant]int{Leader: 1},
 		},
+		{
+			name: "led late, as the other had been shut down",
+			history: append(change(crash(3035, 5100), func(r Record) bool { return r.Kind == Led && r.Who == "w2" }, func(r *Record) { *r = at(6200, *r) }),
+				at(2900, Record{Kind: Gone, Who: "observer", Job: "a", Instance: "i2", Node: InstanceNode})),
+		},
+		{
+			name: "led late, although the other had only seemed to be shut down",
+			history: append(change(crash(3035, 5100), func(r Record) bool { return r.Kind == Led && r.Who == "w2" }, func(r *Record) { *r = at(6200, *r) }),
+				at(2900, Record{Kind: Gone, Who: "observer", Job: "a", Instance: "i2", Node: InstanceNode}),
+				at(2920, Record{Kind: Come, Who: "observer", Job: "a", Instance: "i2", Node: InstanceNode})),
+			want: map[Invariant]int{Leader: 1},
+		},
 
 		// A changed total.
 		{

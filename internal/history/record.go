@@ -189,6 +189,8 @@ type Node string
 const (
 	Life    Node = "life"
 	Running Node = "running"
+	// InstanceNode is the one of ElasticJob, under instances: who deletes it shuts the instance down.
+	InstanceNode Node = "instance"
 )
 
 // A Config is what matters of a job's configuration.

@@ -286,13 +286,13 @@ func (l *life) items(at time.Duration) []int {
 	return items
 }
 
-// stands reports whether a life stands at an instant.
+// stands reports whether a life stands at an instant, and may own and lead what others did.
 func (c *checker) stands(l *life, at time.Duration) bool {
 	if l.who == "" || l.started > at {
 		return false
 	}
 	p := c.process(l.who)
-	return min(p.crashed, p.stopping, l.stopped, l.replaced, l.gone) > at
+	return min(p.crashed, p.stopping, l.stopped, l.replaced, l.shut, l.gone) > at
 }
 
 // undisturbed reports whether nothing but the end of one life is about, until limit.
@@ -320,7 +320,7 @@ func (c *checker) undisturbed(j *job, l *life, limit time.Duration) bool {
 			return false
 		}
 		p := c.process(other.who)
-		left := min(p.crashed, p.stopping, other.stopped, other.replaced)
+		left := min(p.crashed, p.stopping, other.stopped, other.replaced, other.shut)
 		if other.session != "" {
 			left = min(left, c.session(other.session).lost)
 		}

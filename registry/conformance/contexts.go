@@ -222,6 +222,7 @@ func releaseEnded(t *caseRun) {
 		t.fatalf("Release, called while the service could not be reached: %v", err)
 	}
 	t.release(l)
+	t.sync(t.s)
 	t.absent(t.s, l.Path())
 }
 

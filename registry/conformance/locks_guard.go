@@ -46,6 +46,7 @@ func guardAfterExpiry(t *caseRun) {
 	if _, err := t.try(t.ctx, holder, l.Guard(), registry.Create(t.path("guarded"), nil)); err == nil {
 		t.fatalf("the holder whose session had been ended committed under its guard")
 	}
+	t.sync(t.s)
 	t.absent(t.s, t.path("guarded"))
 	t.commit(t.s, next.Guard(), registry.Create(t.path("a"), nil))
 }

@@ -29,6 +29,19 @@ func (c *PostgresClient) RoundTrips() int {
 	return n
 }
 
+// Strand silences the client's present connections: nothing passes any more, nor their end, as where
+// an address has moved. New ones are served.
+func (c *PostgresClient) Strand() (heal func()) {
+	stranded := []byte("stranded")
+	p := c.proxies[0]
+	p.mu.Lock()
+	for l := range p.links {
+		l.first = stranded
+	}
+	p.mu.Unlock()
+	return p.HoldSome(func(request []byte) bool { return bytes.Equal(request, stranded) })
+}
+
 // Close ends the client's connections for good. The test's end does too.
 func (c *PostgresClient) Close() { c.close() }
 

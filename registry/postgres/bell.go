@@ -21,9 +21,9 @@ var _ polled.Bell = (*bell)(nil)
 
 // Listen has a connection of its own.
 func (b *bell) Listen(ctx context.Context, heard func(polled.Step)) error {
-	conn, err := pgx.ConnectConfig(ctx, b.conn.Copy())
+	conn, err := b.connect(ctx)
 	if err != nil {
-		return unreached(ctx, err)
+		return err
 	}
 	defer b.hangUp(conn)
 	if _, err := conn.Exec(ctx, "LISTEN elasticron"); err != nil {

@@ -22,7 +22,7 @@ const (
 // live. Hosts, Database and Namespace have no default.
 type Config struct {
 	// Hosts are the addresses of the server, and of the standbys that may be promoted, as host:port.
-	// The one that takes writes is used. The port is 5432 when missing.
+	// All are asked at the same time, and the one that takes writes is used. The port is 5432 when missing.
 	Hosts []string
 
 	// Database keeps the registry, in a schema of its own, named elasticron.
@@ -52,8 +52,8 @@ type Config struct {
 	// DialTimeout bounds Open, and each connection that is made later; 5 s when zero.
 	DialTimeout time.Duration
 
-	// MaxConns is how many connections a registry holds at most, besides the one that listens: 5
-	// when zero, at least 2.
+	// MaxConns is how many connections a registry holds at most, besides the one that listens and one more
+	// where heartbeats wait: 5 when zero, at least 2.
 	MaxConns int
 }
 

@@ -3,10 +3,12 @@ package postgres
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,10 +16,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A dialer keeps what it has connected, so that it can be cut: the client library asks the server politely to cancel
-// what nobody waits for any more, and a server that does not answer would hold Close up.
+// A dialer keeps what it has connected, so that it can be cut: the client library takes its time to say goodbye, and
+// a server that does not answer would hold Close up.
 type dialer struct {
-	net net.Dialer
+	net   net.Dialer
+	began time.Time
 
 	mu     sync.Mutex
 	conns  map[*line]struct{}
@@ -28,14 +31,19 @@ type dialer struct {
 type line struct {
 	net.Conn
 
-	dialer *dialer
+	dialer  *dialer
+	heard   atomic.Int64 // when something came last, since dialer.began
+	recalls bool         // what was asked last may be cancelled
 }
 
 func newDialer(timeout time.Duration) *dialer {
-	return &dialer{net: net.Dialer{Timeout: timeout}, conns: map[*line]struct{}{}}
+	return &dialer{net: net.Dialer{Timeout: timeout}, began: time.Now(), conns: map[*line]struct{}{}}
 }
 
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if network == recall("").Network() {
+		return d.recall(ctx, addr)
+	}
 	conn, err := d.net.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
@@ -47,9 +55,59 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		return nil, net.ErrClosed
 	}
 	l := &line{Conn: conn, dialer: d}
+	l.hear()
 	d.conns[l] = struct{}{}
 	return l, nil
 }
+
+// A recall is where the client library connects to cancel what nobody waits for any more; "" is nowhere. A commit
+// that waits for a synchronous standby would not be undone by that: it would be seen without the standby.
+type recall string
+
+func (recall) Network() string  { return "recall" }
+func (r recall) String() string { return string(r) }
+
+// RemoteAddr is asked for by who cancels, and by nobody else.
+func (l *line) RemoteAddr() net.Addr {
+	if !l.recalls {
+		return recall("")
+	}
+	return recall(l.Conn.RemoteAddr().String())
+}
+
+// recall connects to cancel a statement, and soon gives up: meanwhile its connection still counts.
+func (d *dialer) recall(ctx context.Context, addr string) (net.Conn, error) {
+	if addr == "" {
+		return nil, errors.New("what is under way is not cancelled")
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := d.dial(ctx, "tcp", addr)
+	if err == nil {
+		_ = conn.SetDeadline(time.Now().Add(patience))
+	}
+	return conn, err
+}
+
+// lineOf is the line below a connection.
+func lineOf(conn *pgx.Conn) *line {
+	below := conn.PgConn().Conn()
+	if t, is := below.(*tls.Conn); is {
+		below = t.NetConn()
+	}
+	l, _ := below.(*line) // dial makes nothing else
+	return l
+}
+
+func (l *line) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if n > 0 {
+		l.hear()
+	}
+	return n, err
+}
+
+func (l *line) hear() { l.heard.Store(int64(time.Since(l.dialer.began))) }
 
 // Close forgets the connection.
 func (l *line) Close() error {
@@ -66,6 +124,17 @@ func (d *dialer) cut() {
 	d.closed = true
 	for l := range d.conns {
 		_ = l.Conn.Close()
+	}
+}
+
+// cutSilent breaks the connections on which nothing has come since.
+func (d *dialer) cutSilent(since time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for l := range d.conns {
+		if l.heard.Load() < int64(since.Sub(d.began)) {
+			_ = l.Conn.Close()
+		}
 	}
 }
 
@@ -134,14 +203,16 @@ func quoted(value string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
 
-// newPool makes a pool of at most so many connections, which it makes when they are needed.
-func newPool(ctx context.Context, conns int, conn *pgx.ConnConfig) (*pgxpool.Pool, error) {
+// newPool makes a pool of at most so many connections, which it makes when they are needed and keeps as long as they
+// serve, but for those that are idle so long.
+func newPool(ctx context.Context, conns int, idle time.Duration, conn *pgx.ConnConfig) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig("sslmode=disable")
 	if err != nil {
 		return nil, err
 	}
 	cfg.ConnConfig = conn.Copy()
 	cfg.MaxConns = int32(conns) //nolint:gosec // a handful
+	cfg.MaxConnLifetime, cfg.MaxConnIdleTime, cfg.BeforeConnect = 0, idle, choose
 	// A connection that its server has closed is found without asking the server.
 	cfg.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
 		return p.IdleDuration > time.Second && p.Conn.PgConn().CheckConn() != nil //nolint:staticcheck // Ping is a round trip, and what this does not see the request does

@@ -25,9 +25,16 @@
 //
 // A commit waits for the disk, and for synchronous standbys, whatever synchronous_commit is for the
 // role. So a synchronous standby may be promoted: name all hosts in the URL, and the one that
-// takes writes is used; sessions go on if that takes less than their timeout. The old
+// takes writes is used; sessions go on if that takes less than half their timeout, also where the old server
+// falls silent and refuses nothing. All addresses of all hosts are asked at the same time. The old
 // server must be kept from taking writes again, as always. Where synchronous_commit is remote_write, a
 // standby whose machine fails at the same time may lack the last commits.
+//
+// What has heard nothing for long, once a heartbeat is answered on another connection, is cut: a commit that waited there
+// is ErrUncertain.
+//
+// A commit that its caller gives up goes on at the server. It is not cancelled: PostgreSQL would let it be seen
+// without the standby that it waits for, and a promotion would take it back.
 //
 // Promoting an asynchronous standby breaks the contract. It takes back commits that were answered:
 // an item may run twice or never, a lock may be held twice, and revisions are given again. Restoring
@@ -43,7 +50,9 @@
 //
 // # Cost
 //
-//	a registry          at most max-conns connections (5), one of them for heartbeats, and the one that listens
+//	a registry          at most max-conns connections (5), one of them for heartbeats, and the one that listens; one
+//	                    more where a heartbeat waits, as it is sent again after an eighth of the timeout
+//	a connection        where there are several addresses, a login at each before it
 //	an idle session     two statements every quarter of the timeout; one of them writes a row
 //	Get, Children       one statement, one round trip
 //	Commit              one statement, one round trip; those of a database wait for each other, each for
@@ -51,7 +60,8 @@
 //	a step              a notification to every client that listens, of at most 8000 bytes
 //	the rest            as package registry/polled says
 //
-// A transaction that somebody leaves open and that has locked the row of elasticron.clock stops all commits.
+// A transaction that somebody leaves open and that has locked the row of elasticron.clock stops all commits:
+// each is ErrUnavailable after five to ten seconds.
 //
 // # Concurrency
 //

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -51,16 +52,25 @@ type warnings struct {
 	deaf  bool // nothing is heard through a pooler
 }
 
+// How long a connection is kept that nobody uses.
+const (
+	idleTime      = 30 * time.Minute
+	spareIdleTime = 10 * time.Second // and half a session's timeout at least
+)
+
 func open(ctx context.Context, cfg Config) (*store, warnings, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
 	s := &store{cfg: cfg, dialer: newDialer(cfg.DialTimeout)}
 	var err error
 	if s.conn, err = connConfig(cfg, s.dialer); err == nil {
-		s.pool, err = newPool(ctx, cfg.MaxConns-1, s.conn)
+		s.pool, err = newPool(ctx, cfg.MaxConns-1, idleTime, s.conn)
 	}
 	if err == nil {
-		s.pulse, err = newPool(ctx, 1, s.conn)
+		s.pulse, err = newPool(ctx, 1, idleTime, s.conn)
+	}
+	if err == nil {
+		s.spare, err = newPool(ctx, 1, max(cfg.SessionTimeout/2, spareIdleTime), s.conn)
 	}
 	if err != nil {
 		return nil, warnings{}, fmt.Errorf("%w: %w", registry.ErrInvalid, err)
@@ -126,7 +136,7 @@ const makeLock = 0x656c6173746963
 // make makes the schema, unless somebody else has done so meanwhile.
 func (s *store) make(ctx context.Context) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(makeLock)); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(CASE WHEN set_config('lock_timeout', '5s', true) <> '' THEN $1::bigint END)", int64(makeLock)); err != nil {
 			return err
 		}
 		var exists bool
@@ -155,9 +165,9 @@ func (s *store) standbys(ctx context.Context) (texts []string, err error) {
 // hears reports whether notifications reach a connection of ours. Behind a pooler that is
 // tried: one that gives server processes to transactions drops what comes between them.
 func (s *store) hears(ctx context.Context) (bool, error) {
-	conn, err := pgx.ConnectConfig(ctx, s.conn.Copy())
+	conn, err := s.connect(ctx)
 	if err != nil {
-		return false, unreached(ctx, err)
+		return false, err
 	}
 	defer s.hangUp(conn)
 	var process uint32
@@ -168,6 +178,19 @@ func (s *store) hears(ctx context.Context) (bool, error) {
 		return true, nil // the server's own process answers
 	}
 	return s.hearsThrough(ctx, conn)
+}
+
+// connect makes a connection that is in no pool.
+func (s *store) connect(ctx context.Context) (*pgx.Conn, error) {
+	cfg := s.conn.Copy()
+	err := choose(ctx, cfg)
+	if err == nil {
+		var conn *pgx.Conn
+		if conn, err = pgx.ConnectConfig(ctx, cfg); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, unreached(ctx, err)
 }
 
 // hangUp closes a connection that listened. The client library has more to say to a server that does

@@ -24,8 +24,12 @@ type dialer struct {
 
 	mu     sync.Mutex
 	conns  map[*line]struct{}
+	doubts map[time.Time]*time.Timer // by since when connections may be dead
 	closed bool
 }
+
+// deadAfter is how long a connection that may be dead is silent until it is cut: longer than the server waits for a lock.
+const deadAfter = 6 * time.Second
 
 // A line is one connection to a server.
 type line struct {
@@ -37,7 +41,7 @@ type line struct {
 }
 
 func newDialer(timeout time.Duration) *dialer {
-	return &dialer{net: net.Dialer{Timeout: timeout}, began: time.Now(), conns: map[*line]struct{}{}}
+	return &dialer{net: net.Dialer{Timeout: timeout}, began: time.Now(), conns: map[*line]struct{}{}, doubts: map[time.Time]*time.Timer{}}
 }
 
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -125,12 +129,24 @@ func (d *dialer) cut() {
 	for l := range d.conns {
 		_ = l.Conn.Close()
 	}
+	for _, t := range d.doubts {
+		t.Stop()
+	}
 }
 
-// cutSilent breaks the connections on which nothing has come since.
+// doubt breaks the connections on which nothing has come since, nor comes in the time that a slow answer takes.
+func (d *dialer) doubt(since time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.doubts[since] = time.AfterFunc(deadAfter-time.Since(since), func() { d.cutSilent(since) })
+	}
+}
+
 func (d *dialer) cutSilent(since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	delete(d.doubts, since)
 	for l := range d.conns {
 		if l.heard.Load() < int64(since.Sub(d.began)) {
 			_ = l.Conn.Close()

@@ -30,8 +30,8 @@
 // server must be kept from taking writes again, as always. Where synchronous_commit is remote_write, a
 // standby whose machine fails at the same time may lack the last commits.
 //
-// What has heard nothing for long, once a heartbeat is answered on another connection, is cut: a commit that waited there
-// is ErrUncertain.
+// A connection that may be dead, as a heartbeat was answered on another one alone, is cut when it is silent for six
+// seconds: a commit that waited there is ErrUncertain.
 //
 // A commit that its caller gives up goes on at the server. It is not cancelled: PostgreSQL would let it be seen
 // without the standby that it waits for, and a promotion would take it back.

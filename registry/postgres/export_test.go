@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/elasticron/elasticron/registry/polled"
 )
 
 // Choose returns the address that is chosen when names are looked up so.
@@ -35,4 +37,16 @@ func Ages(ctx context.Context, c Config) (all []time.Duration, err error) {
 		return nil, err
 	}
 	return []time.Duration{s.pool.Config().MaxConnLifetime, s.pulse.Config().MaxConnLifetime, s.spare.Config().MaxConnLifetime}, s.Close()
+}
+
+// OpenStore opens a store; doubt has it find that a heartbeat was answered on another connection alone.
+func OpenStore(ctx context.Context, c Config) (_ polled.Store, doubt func(), err error) {
+	if c, err = c.complete(); err != nil {
+		return nil, nil, err
+	}
+	s, _, err := open(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, func() { s.answered(time.Now().Add(-c.SessionTimeout/(2*secondAfter)), true, true) }, nil
 }

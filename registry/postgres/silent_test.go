@@ -136,7 +136,7 @@ func TestPromotionWhileAHostIsSilent(t *testing.T) {
 }
 
 // silence is the session timeout of those whose server falls silent.
-const silence = 8 * time.Second
+const silence = 12 * time.Second
 
 // deaths are ways for a server to fall silent while another serves.
 var deaths = map[string]func(*testing.T, *testbed.Postgres) (hosts []string, die func()){
@@ -172,8 +172,10 @@ var deaths = map[string]func(*testing.T, *testbed.Postgres) (hosts []string, die
 
 // A session goes on when the server falls silent and another serves.
 func TestASessionOutlivesASilentDeath(t *testing.T) {
+	t.Parallel() // with the others that wait
 	for name, prepare := range deaths {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bed := start(t)
 			hosts, die := prepare(t, bed)
 			outlives(t, bed, die, at(hosts...))
@@ -182,6 +184,7 @@ func TestASessionOutlivesASilentDeath(t *testing.T) {
 }
 
 func TestASessionOutlivesASilentDeathWithTLS(t *testing.T) {
+	t.Parallel()
 	authority := harness.NewAuthority(t, "authority")
 	cert, key := authority.Issue("server")
 	files := map[string]string{}
@@ -193,6 +196,36 @@ func TestASessionOutlivesASilentDeathWithTLS(t *testing.T) {
 	bed := testbed.StartPostgres(t, pgserver.Options{Settings: []string{"ssl = on"}, Files: files})
 	hosts, die := deaths["AnotherAddress"](t, bed)
 	outlives(t, bed, die, at(hosts...), func(c *postgres.Config) { c.CAFile = authority.CA() })
+}
+
+// What waits longer than heartbeats do is not dead.
+func TestWhatWaitsLongIsNotCut(t *testing.T) {
+	bed := start(t)
+	ctx := within(t, 60*time.Second)
+	store, doubt, err := postgres.OpenStore(ctx, postgres.Config{
+		Hosts: []string{bed.Addr()}, Database: "postgres", Namespace: "test", Username: pgserver.User,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	require.NoError(t, store.Begin(ctx, "s", time.Minute))
+	conn, err := bed.Connect(ctx, "postgres")
+	require.NoError(t, err)
+	defer conn.Close(ctx)
+	tx, err := conn.Begin(ctx)
+	require.NoError(t, err)
+	_, err = tx.Exec(ctx, "SELECT FROM elasticron.clock FOR UPDATE")
+	require.NoError(t, err)
+	committed := make(chan error, 1)
+	go func() {
+		_, err := store.Commit(ctx, "s", []registry.Op{registry.Create("/a", nil)})
+		committed <- err
+	}()
+	eventually(t, 20*time.Second, "it waits", func() bool { return waits(t, bed, "SELECT revision") == 1 })
+	doubt()
+	doubted := time.Now()
+	eventually(t, 20*time.Second, "it waits on", func() bool { return time.Since(doubted) > 2*time.Second })
+	require.NoError(t, tx.Rollback(ctx))
+	require.NoError(t, <-committed)
 }
 
 func outlives(t *testing.T, bed *testbed.Postgres, die func(), change ...func(*postgres.Config)) {

@@ -76,7 +76,7 @@ func (s *store) Beat(ctx context.Context, session string) (registry.Revision, er
 	}
 }
 
-// answered learns from a heartbeat which connections are dead: those on which nothing has come since one was sent that
+// answered learns from a heartbeat which connections may be dead: those on which nothing has come since one was sent that
 // was silent, once there is an answer on another.
 func (s *store) answered(sent time.Time, came, silent bool) {
 	s.mu.Lock()
@@ -86,7 +86,7 @@ func (s *store) answered(sent time.Time, came, silent bool) {
 	}
 	if came && !s.unanswered.IsZero() {
 		s.pool.Reset()
-		s.dialer.cutSilent(s.unanswered)
+		s.dialer.doubt(s.unanswered)
 		s.unanswered = time.Time{}
 	}
 }

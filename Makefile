@@ -88,10 +88,10 @@ conformance: $(RACETEST) $(MEMBER) ## the other adapters' tests: the suite's cas
 	@# One suite keeps more than a core busy, so only two run at a time. With five at a time sessions of two seconds were
 	@# lost for the load alone, and all together took a minute or two less.
 	tools/side-by-side "$(ZOOKEEPER) $(RACETEST) -log zookeeper.log $(SUITE) -skip '$(VERSIONS)' -- ./registry/zookeeper && \
-		$(ZOOKEEPER) $(RACETEST) -log versions.log -plain $(SUITE) -run '$(VERSIONS)' -- ./registry/zookeeper ./registry/etcd && \
-		$(GO) test -count=1 -timeout 20m ./examples/adapter" \
+		$(ZOOKEEPER) $(RACETEST) -log versions.log -plain $(SUITE) -run '$(VERSIONS)' -- ./registry/zookeeper ./registry/etcd" \
 		"$(REQUIRED) $(RACETEST) -log conformance.log $(SUITE) -skip '$(VERSIONS)' -- \
-			./registry/etcd ./registry/postgres ./registry/polled/polledtest"
+			./registry/etcd ./registry/postgres ./registry/polled/polledtest && \
+		$(GO) test -count=1 -timeout 20m ./examples/adapter"
 
 .PHONY: defects
 defects: ## what the bare ZooKeeper client gets wrong, without the race detector, which it offends

@@ -48,7 +48,11 @@ func choose(ctx context.Context, cfg *pgx.ConnConfig) error {
 		return nil
 	}
 	slices.SortFunc(c.errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
-	return errors.Join(c.errs...)
+	all := errors.Join(c.errs...)
+	if refused(all) != nil && slices.ContainsFunc(c.errs, func(err error) bool { return refused(err) == nil }) {
+		return undecided{all}
+	}
+	return all
 }
 
 // resolve asks each address of a host. One that is alone is chosen.

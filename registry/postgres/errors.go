@@ -13,12 +13,29 @@ import (
 // errUnreplicated: the server gave up waiting for its synchronous standby.
 var errUnreplicated = errors.New("applied, but a synchronous standby has not confirmed it")
 
+// undecided is of several servers, some of which refuse who asks: the one that takes writes may be another.
+type undecided struct{ error }
+
+func (u undecided) Unwrap() error { return u.error }
+
+// refused is what servers have against who asks, or against what he asks for: ErrDenied or ErrInvalid; nil: nothing.
+func refused(err error) error {
+	err = classify(err)
+	if errors.Is(err, registry.ErrDenied) || errors.Is(err, registry.ErrInvalid) {
+		return err
+	}
+	return nil
+}
+
 // classify marks the errors after which certainly nothing was applied.
 func classify(err error) error {
 	e, said := errors.AsType[*pgconn.PgError](err)
+	_, open := errors.AsType[undecided](err)
 	switch {
 	case err == nil:
 		return nil
+	case open:
+		return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
 	case !said && pgconn.SafeToRetry(err): // nothing was sent
 		return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
 	case !said:

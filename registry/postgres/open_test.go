@@ -139,6 +139,20 @@ func TestLogin(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter3")
 	_, isServers := errorAs[*pgconn.PgError](err)
 	require.True(t, isServers)
+
+	// What one server refuses is not decided while another, which may be the one that takes writes, is away.
+	cfg := postgres.Config{
+		Hosts: []string{"127.0.0.1:1", bed.Addr()}, Database: "postgres", Namespace: "shop",
+		Username: pgserver.LoginUser, Password: "hunter3", DialTimeout: 5 * time.Second,
+	}
+	_, err = postgres.Open(t.Context(), cfg)
+	require.ErrorIs(t, err, registry.ErrUnavailable)
+	require.NotErrorIs(t, err, registry.ErrDenied)
+	require.ErrorContains(t, err, "password authentication failed")
+	require.NotContains(t, err.Error(), "hunter3")
+	cfg.Hosts[0] = bed.Client().Addrs()[0]
+	_, err = postgres.Open(t.Context(), cfg)
+	require.ErrorIs(t, err, registry.ErrDenied, "all refuse")
 }
 
 func TestARoleWithoutRights(t *testing.T) {

@@ -230,11 +230,8 @@ func collect[T any](ctx context.Context, pool *pgxpool.Pool, scan func(row pgx.R
 // unreached is the error of who got no connection. When his patience has ended he cannot tell that
 // from an answer that did not come.
 func unreached(ctx context.Context, err error) error {
-	classified := classify(err)
-	for _, known := range []error{registry.ErrDenied, registry.ErrInvalid} {
-		if errors.Is(classified, known) {
-			return classified
-		}
+	if no := refused(err); no != nil {
+		return no
 	}
 	if ctx.Err() != nil {
 		return err

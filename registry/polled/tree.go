@@ -58,15 +58,20 @@ func (s *session) read(ctx context.Context, paths, dirs []string) (map[string]re
 		return map[string]registry.Node{}, nil
 	}
 	var found []Node
+	patience := s.client.SessionTimeout / 2
 	err := s.client.repeat(ctx, func(ctx context.Context) error {
 		done, err := s.turn(ctx)
 		if err != nil {
 			return err
 		}
 		defer done()
-		attempt, cancel := s.client.attempt(ctx)
+		attempt, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		found, err = s.client.store.Read(attempt, paths, dirs)
+		// A large answer takes long each time; one that is lost is not waited for much longer.
+		if attempt.Err() != nil {
+			patience += s.client.SessionTimeout / 4
+		}
 		return err
 	})
 	if err != nil {

@@ -124,6 +124,28 @@ func TestAReadThatHangsIsAskedAgain(t *testing.T) {
 	})
 }
 
+// Asked again with no more time, what takes longer than an attempt would never come.
+func TestALargeAnswerThatTakesLongComes(t *testing.T) {
+	bubble(t, func(t *testing.T, db *ram.Database) {
+		ses, l := open(t, db)
+		commit(t, ses, registry.Create("/d", nil), registry.Create("/d/a", nil))
+		l.disturb(nil, only("read", func(ctx context.Context, _ string) error {
+			select {
+			case <-time.After(timeout * 3 / 2):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}))
+		names, err := ses.Children(soon(t), "/d")
+		require.NoError(t, err)
+		require.Equal(t, []string{"a"}, names)
+		follow(t, ses, map[string]registry.Scope{"/d": registry.Children})
+		require.NoError(t, ses.Err())
+		l.disturb(nil, nil)
+	})
+}
+
 func TestWhatTheErrorOfACommitMeans(t *testing.T) {
 	lost := errors.New("answer lost")
 	for name, c := range map[string]struct {

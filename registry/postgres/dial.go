@@ -41,7 +41,12 @@ type line struct {
 }
 
 func newDialer(timeout time.Duration) *dialer {
-	return &dialer{net: net.Dialer{Timeout: timeout}, began: time.Now(), conns: map[*line]struct{}{}, doubts: map[time.Time]*time.Timer{}}
+	return &dialer{
+		net:    net.Dialer{Timeout: timeout},
+		began:  time.Now(),
+		conns:  map[*line]struct{}{},
+		doubts: map[time.Time]*time.Timer{},
+	}
 }
 
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {

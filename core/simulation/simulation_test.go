@@ -122,8 +122,8 @@ func TestSeedsReproduce(t *testing.T) {
 	parted := 0
 	for s := *first; s < *first+uint64(*twice); s++ {
 		t.Run(strconv.FormatUint(s, 10), func(t *testing.T) {
-			// Go has another goroutine run after 10 ms of real time, also where the machine took them for itself. That is
-			// rare: what differs because of the engine differs in many seeds, and each time.
+			// Go interrupts a goroutine after 10 ms of real time, even if another process had the processor meanwhile. That
+			// is rare: what differs because of the engine differs in many seeds, and each time.
 			var parts string
 			for try := range 4 {
 				a, b := simulate(t, s, ^mask(0)), simulate(t, s, ^mask(0))

@@ -649,7 +649,7 @@ func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 	}
 	for at, p := range places {
 		scope := registry.Self
-		if p.node == history.Life || p.node == history.InstanceNode {
+		if registers(p.node) {
 			scope = registry.Children
 		}
 		_ = watcher.Add(at, scope) // the session has ended
@@ -664,7 +664,7 @@ func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 		for _, e := range events {
 			p := places[e.Path]
 			switch {
-			case e.Synced && (p.node == history.Life || p.node == history.InstanceNode):
+			case e.Synced && registers(p.node):
 				// What went while nobody looked is not among those that are there.
 				for _, at := range slices.Sorted(maps.Keys(seen)) {
 					if path.Dir(at) == e.Path && !present[at] {
@@ -680,15 +680,17 @@ func (w *world) watch(ses registry.Session, seen map[string]registry.Node) {
 	}
 }
 
+// registers reports whether nodes of a kind stand for instances, by whose ids they are named.
+func registers(kind history.Node) bool { return kind == history.Life || kind == history.InstanceNode }
+
 // onNode tells of a node that is not as it was seen before.
 func (w *world) onNode(seen map[string]registry.Node, j *job, kind history.Node, item int, n registry.Node) {
 	before := seen[n.Path]
 	seen[n.Path] = n
-	registered := kind == history.Life || kind == history.InstanceNode
-	shown := registered || kind == history.Running
+	shown := registers(kind) || kind == history.Running
 	if before.Exists() && before.Created != n.Created && shown {
 		r := history.Record{Kind: history.Gone, Who: "observer", Job: j.name, Node: kind, Item: item, Instance: string(before.Value)}
-		if registered {
+		if registers(kind) {
 			r.Instance = path.Base(n.Path)
 		}
 		w.log.tell("", r)
@@ -698,7 +700,7 @@ func (w *world) onNode(seen map[string]registry.Node, j *job, kind history.Node,
 	}
 	r := history.Record{Who: "observer", Job: j.name}
 	switch {
-	case registered && before.Created != n.Created:
+	case registers(kind) && before.Created != n.Created:
 		r.Kind, r.Node, r.Instance = history.Come, kind, path.Base(n.Path)
 	case kind == history.Running && before.Created != n.Created:
 		r.Kind, r.Node, r.Instance, r.Item = history.Come, kind, string(n.Value), item

@@ -189,7 +189,7 @@ type Node string
 const (
 	Life    Node = "life"
 	Running Node = "running"
-	// InstanceNode is the one of ElasticJob, under instances: who deletes it shuts the instance down.
+	// InstanceNode stands for an instance, as in ElasticJob: who deletes it shuts the instance down.
 	InstanceNode Node = "instance"
 )
 

@@ -136,7 +136,7 @@ const makeLock = 0x656c6173746963
 // make makes the schema, unless somebody else has done so meanwhile.
 func (s *store) make(ctx context.Context) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(CASE WHEN set_config('lock_timeout', '5s', true) <> '' THEN $1::bigint END)", int64(makeLock)); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock("+patiently+"$1::bigint END)", int64(makeLock)); err != nil {
 			return err
 		}
 		var exists bool

@@ -172,7 +172,11 @@ func (s *store) Close() error {
 
 // patient is the first argument of a function that may wait for a lock. The server waits on for who has given up, so it has
 // a limit: what is asked again and again would take all its connections.
-const patient = "CASE WHEN set_config('lock_timeout', '5s', true) <> '' THEN $1::text END"
+const (
+	patient = patiently + "$1::text END"
+
+	patiently = "CASE WHEN set_config('lock_timeout', '5s', true) <> '' THEN "
+)
 
 // recalls is in the context of a statement that may be cancelled: of a read, or of the beginning of a session.
 type recalls struct{}

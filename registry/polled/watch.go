@@ -2,28 +2,28 @@ package polled
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"path"
 	"slices"
 	"sync"
 
 	"github.com/elasticron/elasticron/registry"
-	"github.com/elasticron/elasticron/registry/internal/lifetime"
 	"github.com/elasticron/elasticron/registry/internal/pending"
 	"github.com/elasticron/elasticron/registry/internal/wait"
 )
 
-// A watcher looks at targets that may have changed when its bell rings, and only while Next is
-// called: a consumer who does not come misses nothing but the steps in between.
+// A watcher looks at targets that may have changed when its bell rings, and begins to only while Next is called: a
+// consumer who does not come misses nothing but the steps in between. A look goes on when the call that began it gives
+// up: an answer may take longer than any call waits.
 type watcher struct {
 	*pending.Consumer[*pending.Target]
 
 	session *session
 	bell    chan struct{}
 
-	mu    sync.Mutex
-	stale map[*pending.Target]struct{} // targets that may have changed
+	mu      sync.Mutex
+	stale   map[*pending.Target]struct{} // targets that may have changed
+	looking bool
 }
 
 func (s *session) Watch(ctx context.Context) (registry.Watcher, error) {
@@ -58,11 +58,13 @@ func (w *watcher) Next(ctx context.Context) ([]registry.Event, error) {
 		if err != nil || len(events) > 0 {
 			return events, err
 		}
+		w.mu.Lock()
+		if !w.looking && len(w.stale) > 0 {
+			w.looking = w.session.Go(w.look)
+		}
+		w.mu.Unlock()
 		select {
 		case <-w.bell:
-			if err := w.look(ctx); err != nil {
-				return nil, err
-			}
 		case <-w.Context.Done():
 		case <-ctx.Done():
 		}
@@ -97,14 +99,12 @@ func (w *watcher) mark(targets ...*pending.Target) {
 }
 
 // look reads the targets that are stale, in one request.
-func (w *watcher) look(ctx context.Context) error {
+func (w *watcher) look() {
 	w.mu.Lock()
 	asked := slices.Collect(maps.Keys(w.stale))
 	clear(w.stale)
 	w.mu.Unlock()
-	ctx, release := lifetime.Both(ctx, w.Context)
-	defer release()
-	now, err := w.session.read(ctx, pathsOf(asked, registry.Self), pathsOf(asked, registry.Children))
+	now, err := w.session.read(w.Context, pathsOf(asked, registry.Self), pathsOf(asked, registry.Children))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	nodes := map[pending.Key][]registry.Node{}
@@ -118,19 +118,16 @@ func (w *watcher) look(ctx context.Context) error {
 	}
 	for _, t := range asked {
 		switch {
-		case t.Ended:
-		case errors.Is(err, registry.ErrDenied): // of which, the store does not tell
-			w.Refuse(t, err)
+		case t.Ended, w.Context.Err() != nil: // Next tells
 		case err != nil:
-			w.mark(t)
+			// It is refused; the store does not tell which.
+			w.Refuse(t, err)
 		default:
 			w.Show(t, nodes[t.Key()])
 		}
 	}
-	if errors.Is(err, registry.ErrDenied) || w.Context.Err() != nil {
-		return nil // Next tells
-	}
-	return err
+	w.looking = false
+	wait.Wake(w.bell)
 }
 
 func pathsOf(targets []*pending.Target, scope registry.Scope) []string {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/elasticron/elasticron/registry"
+	"github.com/elasticron/elasticron/registry/internal/wait"
 	"github.com/elasticron/elasticron/registry/polled"
 	"github.com/elasticron/elasticron/registry/polled/polledtest/ram"
 )
@@ -300,5 +301,31 @@ func TestLocks(t *testing.T) {
 		require.Greater(t, next.Token(), lock.Token())
 		require.NoError(t, second.Close(t.Context()))
 		<-next.Lost()
+	})
+}
+
+// Whoever waits for less than an answer takes sees it with a later call.
+func TestALookOutlivesTheCallThatBeganIt(t *testing.T) {
+	bubble(t, func(t *testing.T, db *ram.Database) {
+		ses, l := open(t, db)
+		w := follow(t, ses, map[string]registry.Scope{"/a": registry.Self})
+		l.disturb(nil, only("read", func(ctx context.Context, _ string) error {
+			if wait.For(ctx, timeout/4) {
+				return nil
+			}
+			return ctx.Err()
+		}))
+		commit(t, ses, registry.Create("/a", nil))
+		l.counts()
+		var events []registry.Event
+		calls := 0
+		for ; len(events) == 0 && calls < 100; calls++ {
+			ctx, cancel := context.WithTimeout(t.Context(), timeout/16)
+			events, _ = w.Next(ctx)
+			cancel()
+		}
+		require.Len(t, events, 1)
+		require.Equal(t, 1, l.counts()["read"], "%d calls", calls)
+		require.NoError(t, w.Close())
 	})
 }

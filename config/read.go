@@ -21,6 +21,7 @@ type reader struct {
 	works     map[string]work       // what jobs do, by name
 	shared    shared                // what counts for all jobs
 	checking  *checking             // nil but for Check
+	listed    map[string]int        // the line whose problem lists these keys
 }
 
 func newReader(file string, opts []core.Option) *reader {
@@ -158,7 +159,16 @@ func (r *reader) unknown(m member, known []string, words map[string]string) {
 		r.add(m.key, m.path, "is not a key here; did you mean %s?", meant)
 		return
 	}
-	r.add(m.key, m.path, "is not a key here; there are: %s", strings.Join(known, ", "))
+	all := strings.Join(known, ", ")
+	if line, told := r.listed[all]; told {
+		r.add(m.key, m.path, "is not a key here; line %d tells which there are", line)
+		return
+	}
+	if r.listed == nil {
+		r.listed = map[string]int{}
+	}
+	r.listed[all] = m.key.Line
+	r.add(m.key, m.path, "is not a key here; there are: %s", all)
 }
 
 // normal is a key without the differences of spelling: kebab-case, snake_case.

@@ -67,7 +67,9 @@ func TestBadRegistryBlocks(t *testing.T) {
 		"url: etcd://h/s\n  retry: {retries: 9999}":            "f.yaml:3:3: registry.retry: 9999 retries; give 1 to 1000",
 		"url: etcd://h/s\n  retry: {base: 3s, max: 1s}":        "f.yaml:3:3: registry.retry: max 1s is shorter than base 3s; give at least as much",
 		"url: etcd://h/s\n  retry: {base: 1000}":               "f.yaml:3:17: registry.retry.base: has no unit; write for example 1s",
-		"url: etcd://h/s\n  retry: {maxRetries: 3}":            "f.yaml:3:11: registry.retry.maxRetries: is not a key here; did you mean retries?",
+		"url: etcd://h/s\n  colour: a\n  taste: b": "f.yaml:3:3: registry.colour: is not a key here; there are: url, username, passwordFile, passwordEnv, tls, retry\n" +
+			"f.yaml:4:3: registry.taste: is not a key here; line 3 tells which there are",
+		"url: etcd://h/s\n  retry: {maxRetries: 3}": "f.yaml:3:11: registry.retry.maxRetries: is not a key here; did you mean retries?",
 	} {
 		_, err := Parse("f.yaml", []byte("registry:\n  "+block+"\n"))
 		require.EqualError(t, err, want, block)

@@ -1,6 +1,8 @@
 # Everything that a change must pass is `make check test`; .ci/run calls the same.
 export GO ?= go
 export MAKE
+# go vet has a step of its own; go test would look at every module anew, once with the race detector and once without.
+export GOFLAGS := $(strip $(GOFLAGS) -vet=off)
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 BENCHTIME ?= 1x
@@ -154,6 +156,7 @@ format: ## gofmt has nothing to say
 .PHONY: vet
 vet: ## go vet
 	$(GO) vet ./...
+	$(GO) vet -tags failpoint ./...
 	cd bench && $(GO) vet ./...
 
 .PHONY: lint

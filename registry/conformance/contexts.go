@@ -307,16 +307,15 @@ func (t *caseRun) longOutage(s registry.Session, calls map[string]func() error) 
 
 // closeRaces closes a session whose calls are under way and get no answer.
 func closeRaces(t *caseRun) {
-	t.inFlight("Close was called", func(s registry.Session) {
+	t.inFlight(t.open(), "Close was called", func(s registry.Session) {
 		t.step("Close = %v", s.Close(t.within(t.h.SessionTimeout()/8)))
 	})
 }
 
-func callsInFlightAtLoss(t *caseRun) { t.inFlight("the session was lost", t.lostSoon) }
+func callsInFlightAtLoss(t *caseRun) { t.inFlight(t.open(), "the session was lost", t.lostSoon) }
 
 // inFlight ends a session whose calls are under way and get no answer: each fails with that.
-func (t *caseRun) inFlight(when string, end func(registry.Session)) {
-	s := t.open()
+func (t *caseRun) inFlight(s registry.Session, when string, end func(registry.Session)) {
 	w := t.watch(s)
 	l, mine := t.lock(t.s, t.path("held")), t.lock(s, t.path("mine"))
 	waits := t.wait(s, t.path("held"), 2)
@@ -409,10 +408,15 @@ func (t *caseRun) apart(reg registry.Registry, victim, other registry.Session, d
 	t.create(t.s, dir+"/end", "0")
 	seen, own := t.syncedOn(other, dir, registry.Children), t.lock(other, dir+"-lock")
 	waits := t.wait(victim, dir+"-lock", 2)
+	theirs := t.lock(t.s, dir+"-theirs")
+	goesOn := t.wait(other, dir+"-theirs", 2)
 	t.syncedOn(victim, dir, registry.Children)
 	harm(victim)
 	<-waits.done
 	t.alive(other)
+	t.stillWaits(goesOn)
+	t.release(theirs)
+	t.release(t.gets(goesOn))
 	seen.becomes(dir+"/victim", "-")
 	t.held(own)
 	t.commit(other, own.Guard(), registry.Set(dir+"/end", []byte("1"), 0))

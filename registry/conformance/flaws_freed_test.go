@@ -43,7 +43,7 @@ var freedBreakages = []breakage{
 			keep(s.reg, w)
 			return w, err
 		}}},
-	{"R114", "a session keeps every fourth of its locks", "Sessions/ClosedIsFreed", "10 of 40 locks that were released",
+	{"R114", "a session keeps every fourth of its locks", "Sessions/ClosedIsFreed", "5 of 40 locks that were released",
 		flaw{lock: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
 			l, err := s.Session.Lock(ctx, dir, value)
 			n, _ := remembered[int](s, "locks")

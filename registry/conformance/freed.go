@@ -64,7 +64,7 @@ func closedIsFreed(t *caseRun) {
 	stores := &census{what: "stores that were closed, their registry open,"}
 	for i := range 40 {
 		t.watchesOnce(s, watchers)
-		t.locksOnce(s, t.path("lock"), locks)
+		t.locksOnce(s, t.path("lock"), i, locks)
 		if i < 20 {
 			t.storesOnce(reg, stores)
 		}
@@ -139,10 +139,19 @@ func (t *caseRun) watchesOnce(s registry.Store, c *census) {
 	t.called("Watcher.Close", w.Close())
 }
 
-func (t *caseRun) locksOnce(s registry.Session, dir string, c *census) {
-	l, err := s.Lock(t.ctx, dir, nil)
-	t.called("Lock", err)
+// locksOnce has a lock by Lock or TryLock, which somebody else may end before its Release.
+func (t *caseRun) locksOnce(s registry.Session, dir string, nr int, c *census) {
+	lock := s.Lock
+	if nr%2 > 0 {
+		lock = s.TryLock
+	}
+	l, err := lock(t.ctx, dir, nil)
+	t.called("Lock or TryLock", err)
 	c.add(l)
+	if nr%4 > 1 {
+		t.called("Delete", second(t.s.Commit(t.ctx, registry.Delete(l.Path(), registry.AnyVersion))))
+		t.lostLock(l)
+	}
 	t.called("Release", l.Release(t.ctx))
 }
 

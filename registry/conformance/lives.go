@@ -175,6 +175,25 @@ func idsAreUnique(t *caseRun) {
 		seen[s.ID()] = true
 		t.mustClose(s)
 	}
+	ids := make(chan string)
+	for range 8 {
+		go func() {
+			s, err := reg.Open(t.ctx)
+			if err != nil {
+				ids <- err.Error()
+				return
+			}
+			ids <- s.ID()
+			_ = s.Close(t.ctx)
+		}()
+	}
+	for range 8 {
+		id := <-ids
+		if seen[id] {
+			t.errorf("a session that was opened beside others has the ID %q of another", id)
+		}
+		seen[id] = true
+	}
 }
 
 // idsOutliveRestart restarts the service before the first sessions too: who counts from each restart on gives the same.

@@ -85,7 +85,7 @@ func suite() []group {
 		nodes,
 		lists,
 		commit,
-		{"Sessions", sessionCases},
+		{"Sessions", slices.Concat(sessionCases, sessionEndCases)},
 		{"Stores", slices.Concat(storeCases, storeWatchCases, triedOnStores(nodes, lists, commit, watch))},
 		watch,
 		{"Locks", lockCases},

@@ -15,8 +15,8 @@ const sessionDoc = "registry.Session"
 var sessionCases = []testCase{
 	{name: "TwoSessionsDistinct", rules: "R16 R86", run: twoSessions, place: "Session.ID, Registry.Open",
 		rule: "sessions, of one registry too, are lives of their own: distinct IDs, each with its own ephemeral nodes"},
-	{name: "OwnedFlag", rules: "R49", run: ownedFlag, place: "registry.Node.Owned",
-		rule: "Owned is set on ephemeral nodes for the session that made them and for no other"},
+	{name: "OwnedFlag", rules: "R49 R37", run: ownedFlag, place: "registry.Node.Owned",
+		rule: "Owned is set on ephemeral nodes for the session that made them and for no other, and no other can make them"},
 	{name: "CloseRemovesEphemerals", rules: "R9 R99", run: closeRemoves, place: "Session.Close",
 		rule: "when Close has returned nil the session's ephemeral nodes are gone, and nobody else's"},
 	{name: "CloseIdempotent", rules: "R104", run: closeIdempotent, place: "Session.Close",
@@ -24,7 +24,7 @@ var sessionCases = []testCase{
 	{name: "CloseUnreachableBounded", rules: "R99 R102 R104", run: closeUnreachable, place: "Session.Close",
 		rule: "without the service each Close, alone, beside another and again, returns with its own context, with an error; Done is closed; the nodes vanish by expiry"},
 	{name: "CloseAfterLossEndsAtService", rules: "R99 R101", run: closeAfterLoss, place: "Session.Close",
-		rule: "Close of a lost session still tries to end it at the service: after nil its nodes are gone"},
+		rule: "Close of a lost session still tries to end it at the service: after nil its nodes are gone; where they are gone it is nil"},
 	{name: "CloseHoldsUpNobody", rules: "R16 R75", run: closeBeside, place: "package doc, Guarantees: sessions of one Registry",
 		rule: "while Close waits for the service the calls of other sessions of the registry, and Open, return with their contexts"},
 	{name: "CallsWaitForNoOther", rules: "R19 R75", run: callsBeside, place: "registry.Store; package doc, Guarantees: contexts",
@@ -39,8 +39,8 @@ var sessionCases = []testCase{
 		rule: "a namespace is never empty and has no slash at its ends"},
 	{name: "AliveErrNil", rules: "R98 R113", run: aliveErrNil, place: "Session.Err, Session.Done, Session.Deadline",
 		rule: "while a session lives Err is nil, Done open, and Deadline, of the monotonic clock, ahead by no more than the timeout"},
-	{name: "ErrTellsWithDone", rules: "R98", run: errTellsWithDone, place: "Session.Err, Session.Done",
-		rule: "Err is nil until Done is closed, and wraps ErrSessionLost from then on, however the session ends"},
+	{name: "ErrTellsWithDone", rules: "R98 R97", run: errTellsWithDone, place: "Session.Err, Session.Done, Session.Deadline",
+		rule: "Err is nil until Done is closed, and wraps ErrSessionLost from then on, however the session ends; Deadline does not go back with that"},
 	{name: "DeadlineAdvances", rules: "R97", run: deadlineAdvances, place: "Session.Deadline",
 		rule: "Deadline advances with the heartbeats, over broken connections too, and never goes back"},
 	{name: "ExpireRemovesEphemerals", rules: "R9", run: expireRemoves, place: sessionDoc,
@@ -110,7 +110,7 @@ var sessionCases = []testCase{
 	{name: "ReachableServiceKeepsSession", rules: "R15", run: busyUser, needs: alone, place: "package doc, Guarantees: connection loss",
 		rule: "while the service can be reached, no user of a session can make it be lost: idle watchers, waiting locks, many calls at once, many sessions"},
 	{name: "IDsAreUnique", rules: "R86", run: idsAreUnique, place: "Session.ID",
-		rule: "no two sessions have one ID, also one after the other"},
+		rule: "no two sessions have one ID, one after the other or opened at once"},
 	{name: "IDsOutliveRestart", rules: "R86", run: idsOutliveRestart, needs: alone, place: "Session.ID",
 		rule: "no session has the ID of one before the service was restarted"},
 	{name: "DeadlineThroughSlowAnswers", rules: "R96 R95", run: deadlineSlowAnswers, needs: slowly, place: "Session.Deadline",
@@ -169,6 +169,13 @@ func ownedFlag(t *caseRun) {
 		if p := nodes[1]; p.Ephemeral || p.Owned {
 			t.fatalf("a persistent node reads as %s", show(p))
 		}
+	}
+	was := t.present(a, t.path("e"))
+	for _, s := range []registry.Session{a, b, t.s} {
+		for _, again := range []func(string, []byte) registry.Op{registry.Create, registry.CreateEphemeral} {
+			t.refused(s, 0, registry.ErrExists, again(was.Path, []byte("mine")))
+		}
+		t.unchanged(a, was)
 	}
 }
 

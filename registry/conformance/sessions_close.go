@@ -105,6 +105,15 @@ func closeAfterLoss(t *caseRun) {
 		t.lostSoon(owner)
 	}
 	t.closes(t.within(t.h.SessionTimeout()/10), owner, t.path("b"))
+
+	// The service has ended it, and its client does not know that yet.
+	owner = t.open()
+	t.commit(owner, registry.CreateEphemeral(t.path("c"), nil))
+	t.must("Expire", t.h.Faults().Expire(owner))
+	t.goneSoon(t.s, t.path("c"))
+	if err := owner.Close(t.ctx); err != nil {
+		t.fatalf("Close of a session that the service has ended: %v; want nil, its nodes are gone", err)
+	}
 }
 
 // closeBeside calls what others may while Close of a session of their registry waits for the service.

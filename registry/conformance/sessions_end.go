@@ -164,9 +164,13 @@ func errTellsWithDone(t *caseRun) {
 			s := t.openOn(reg)
 			t.syncedOn(s, t.dir, registry.Children)
 			var looking sync.WaitGroup
+			last := s.Deadline()
 			looking.Go(func() { t.looksAtEnd(name, s) })
 			end(reg, s)
 			looking.Wait()
+			if d := s.Deadline(); d.Before(last) {
+				t.fatalf("%s: Deadline went back by %v", name, last.Sub(d))
+			}
 		})
 	}
 	ways.Wait()
@@ -237,6 +241,19 @@ func noGoroutineLeak(t *caseRun) {
 		return time.Since(closed)
 	})
 
+	t.expiresOnce(reg, 20, &census{})
+	t.step("20 sessions opened and used, expired, and closed")
+	expired := time.Now()
+	t.eventually("the goroutines of sessions that were lost to end", func() string {
+		n := t.goroutines()
+		if n > before+10 && time.Since(expired) > t.h.SessionTimeout() {
+			t.fatalf("%d goroutines %v after the Close of sessions that were lost; there were %d before", n, t.h.SessionTimeout(), before)
+		} else if n > before+10 {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+
 	sessions := make([]registry.Session, 20)
 	for i := range sessions {
 		sessions[i] = t.openOn(reg)
@@ -264,15 +281,28 @@ func noGoroutineLeak(t *caseRun) {
 	})
 }
 
-// opensOnce opens a session that has a watcher and holds a lock, both to its end. The case keeps nothing of it.
+// opensOnce opens a session that has a watcher and holds a lock, both to its end, and has released another, been refused
+// it and given it up. The case keeps nothing of it.
 func (t *caseRun) opensOnce(reg registry.Registry) registry.Session {
 	s, err := reg.Open(t.ctx)
 	t.called("Open", err)
 	w, err := s.Watch(t.ctx)
 	t.called("Watch", err)
 	t.called("Add", w.Add(t.dir, registry.Children))
-	_, err = s.TryLock(t.ctx, t.path("lock "+s.ID()), nil)
+	dir := t.path("lock " + s.ID())
+	released, err := s.Lock(t.ctx, dir, nil)
+	t.called("Lock", err)
+	t.called("Release", released.Release(t.ctx))
+	_, err = s.TryLock(t.ctx, dir, nil)
 	t.called("TryLock", err)
+	if _, err = s.TryLock(t.ctx, dir, nil); !errors.Is(err, registry.ErrHeld) {
+		t.fatalf("TryLock of what is held: error %v; want ErrHeld", err)
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, pollEvery)
+	defer cancel()
+	if _, err = s.Lock(ctx, dir, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.fatalf("Lock of what is held, with a context of %v: error %v; want what the context says", pollEvery, err)
+	}
 	return s
 }
 

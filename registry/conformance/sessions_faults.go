@@ -140,7 +140,7 @@ func deadlineBeforeDeletion(t *caseRun) {
 
 func dropReconnect(t *caseRun) {
 	id := t.s.ID()
-	for i := range 5 {
+	for i := range 12 { // a client that waits longer after each one, and never less, would not come back in time
 		t.drop(t.s)
 		t.present(t.s, t.dir)
 		t.commitAgain(t.s, registry.Create(t.path(fmt.Sprint(i)), nil))

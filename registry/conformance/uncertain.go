@@ -12,8 +12,8 @@ import (
 const uncertainDoc = "registry.ErrUncertain; package doc, Guarantees: a commit"
 
 var uncertainCases = []testCase{
-	{name: "AnswerLostCreate", rules: "R19", run: answerLostCreate, place: uncertainDoc,
-		rule: "a create whose answer is lost is ErrUncertain, not ErrExists by a second attempt, and the session goes on"},
+	{name: "AnswerLostCreate", rules: "R19 R9 R49 R99", run: answerLostCreate, place: uncertainDoc,
+		rule: "a create whose answer is lost is ErrUncertain, not ErrExists by a second attempt, and the session goes on and owns what it made"},
 	{name: "AnswerLostCommit", rules: "R19 R40", run: answerLostCommit, place: uncertainDoc,
 		rule: "a commit whose answer is lost is ErrUncertain and was applied once, as a whole"},
 	{name: "RequestLostCommit", rules: "R19", run: requestLostCommit, place: uncertainDoc,
@@ -66,13 +66,17 @@ func answerLostCreate(t *caseRun) {
 		return ""
 	})
 	t.alive(t.s)
-	t.uncertain(t.s, AnswerLost, registry.CreateEphemeral(t.path("e"), nil))
+	owner := t.open()
+	t.uncertain(owner, AnswerLost, registry.CreateEphemeral(t.path("e"), nil))
 	t.eventually("the ephemeral create to be applied", func() string {
-		if n := t.latest(t.s, t.path("e")); !n.Owned {
+		if n := t.latest(owner, t.path("e")); !n.Owned {
 			return show(n)
 		}
 		return ""
 	})
+	t.mustClose(owner)
+	t.sync(reader)
+	t.absent(reader, t.path("e"))
 }
 
 func answerLostCommit(t *caseRun) {

@@ -11,7 +11,13 @@ func guardPasses(t *caseRun) {
 	t.commit(t.s, l.Guard(), registry.Create(t.path("a"), nil))
 	other := t.open()
 	t.commit(other, l.Guard(), registry.Create(t.path("b"), nil))
+	st := t.store(t.registry())
+	t.called("a store's commit with the Guard", second(st.Commit(t.ctx, registry.Create(t.path("c"), nil), l.Guard())))
 	t.held(l)
+	t.release(l)
+	ops := []registry.Op{registry.Create(t.path("d"), nil), l.Guard()}
+	_, err := st.Commit(t.ctx, ops...)
+	t.isCommitError(err, 1, registry.ErrNotFound, ops)
 }
 
 // guardFails commits with the guard of a lock that is gone.

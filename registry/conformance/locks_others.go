@@ -37,6 +37,7 @@ func guardAfterSet(t *caseRun) {
 	t.release(l)
 	t.guardFails(l, t.s)
 	l = t.gets(second)
+	t.owns(l, nil)
 	t.stillWaits(third)
 	t.release(l)
 	t.release(t.gets(third))

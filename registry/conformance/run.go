@@ -88,7 +88,7 @@ func suite() []group {
 		{"Sessions", slices.Concat(sessionCases, sessionEndCases)},
 		{"Stores", slices.Concat(storeCases, storeWatchCases, triedOnStores(nodes, lists, commit, watch))},
 		watch,
-		{"Locks", lockCases},
+		{"Locks", slices.Concat(lockCases, lockApartCases)},
 		{"Uncertain", slices.Concat(uncertainCases, blipCases)},
 		{"Models", modelCases},
 	}

@@ -130,7 +130,7 @@ func openTogether() flaw {
 }
 
 // lingers is a goroutine that ends long after what has started it.
-func lingers() { go func() { <-time.After(2 * brokenTime) }() }
+func lingers() { go func() { <-time.After(brokenTime) }() }
 
 // apartBreakages are sound with one session, one lock, one waiter or one failure, and not with the next.
 var apartBreakages = []breakage{
@@ -167,11 +167,22 @@ var apartBreakages = []breakage{
 			return r.Registry.Close()
 		}}},
 	{"R10", "an ephemeral create in flight at Close is sent again by who outlives the session",
-		"Sessions/EphemeralInFlightAtEnd", "still exists",
+		"Sessions/EphemeralInFlightAtEnd", " exists",
 		comeBack(ownerClosed)},
 	{"R10", "an ephemeral create in flight at the loss is sent again by who outlives the session",
-		"Sessions/EphemeralInFlightAtEnd", "still exists",
+		"Sessions/EphemeralInFlightAtEnd", " exists",
 		comeBack(func(s *flawed) bool { return !ownerClosed(s) })},
+	{"R10 R99", "what is made while Close is under way stays", "Sessions/CreatesRaceClose", "children of",
+		flaw{close: func(s *flawed, ctx context.Context) error {
+			s.remember("closing", true)
+			<-time.After(10 * time.Millisecond)
+			return s.Session.Close(ctx)
+		}, commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
+			if _, closing := remembered[bool](s, "closing"); closing && isEphemeral(ops[0]) {
+				return s.Session.Commit(ctx, registry.Create(ops[0].Path, ops[0].Value))
+			}
+			return s.Session.Commit(ctx, ops...)
+		}}},
 	{"R9 R99", "an ephemeral node of unknown outcome outlives Close", "Uncertain/AnswerLostCreate", "/e exists",
 		flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
 			rev, err := s.Session.Commit(ctx, ops...)
@@ -213,6 +224,20 @@ var apartBreakages = []breakage{
 			}
 			return err
 		})},
+	{"R13", "Done is late in an outage after a broken connection", "Sessions/DoneNotAfterDeadline", "Done is open",
+		flaw{dropped: func(s *flawed) { s.remember("dropped", true) }, done: func(s *flawed) <-chan struct{} {
+			return once(s, "done", func() chan struct{} {
+				done := make(chan struct{})
+				go func() {
+					<-s.Session.Done()
+					if _, before := remembered[bool](s, "dropped"); before {
+						<-time.After(flawedTimeout * 3 / 4)
+					}
+					close(done)
+				}()
+				return done
+			})
+		}}},
 	{"R86", "Opens that are under way at once have one session",
 		"Sessions/IDsAreUnique", "opened beside others has the ID", openTogether()},
 	{"R37", "a session takes over what another of its registry has made",

@@ -113,6 +113,48 @@ func movedByOthers() flaw {
 	return f
 }
 
+// siblings are the nodes by which the sessions of a registry have joined, and whose they are.
+func siblings(s *flawed) *sync.Map {
+	return sharedBy(s.reg, "siblings", func() *sync.Map { return new(sync.Map) })
+}
+
+// ofSibling says that a node is that of another session of the registry.
+func ofSibling(s *flawed, path string) bool {
+	by, ours := siblings(s).Load(path)
+	return ours && by != s.Session
+}
+
+// amongSiblings queues up on a session that knows the nodes of its siblings.
+func amongSiblings(below flaw) flaw {
+	below.commit = func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
+		if isEphemeral(ops[0]) {
+			siblings(s).Store(ops[0].Path, s.Session)
+		}
+		return s.Session.Commit(ctx, ops...)
+	}
+	return queued(below)
+}
+
+// heldUntilReleased has a session believe that it holds what it has not released.
+func heldUntilReleased() flaw {
+	return flaw{try: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+		if held, _ := remembered[bool](s, "held "+dir); held {
+			return nil, registry.ErrHeld
+		}
+		return s.Session.TryLock(ctx, dir, value)
+	}, lock: func(s *flawed, ctx context.Context, dir string, value []byte) (registry.Lock, error) {
+		l, err := s.Session.Lock(ctx, dir, value)
+		if err != nil {
+			return nil, err
+		}
+		s.remember("held "+dir, true)
+		return &flawedLock{Lock: l, release: func(ctx context.Context) error {
+			s.remember("held "+dir, false)
+			return l.Release(ctx)
+		}}, nil
+	}}
+}
+
 // lockApartBreakages are sound with one lock, one waiter or one unknown outcome, and not with the next.
 var lockApartBreakages = []breakage{
 	{"R108", "only the latest lock of a session is told of the loss",
@@ -170,4 +212,35 @@ var lockApartBreakages = []breakage{
 			}
 			return l, nil
 		})},
+	{"R87", "sessions of one registry do not exclude each other", "Locks/SessionsOfOneRegistry", "want \"lock is held\"",
+		amongSiblings(flaw{children: func(s *flawed, ctx context.Context, path string) ([]string, error) {
+			names, err := s.Session.Children(ctx, path)
+			return slices.DeleteFunc(names, func(name string) bool { return ofSibling(s, path+"/"+name) }), err
+		}})},
+	{"R87", "a waiter is not told that a session of its registry has left", "Locks/SessionsOfOneRegistry", "did not get the lock",
+		amongSiblings(flaw{next: func(w *flawedWatcher, ctx context.Context) ([]registry.Event, error) {
+			return w.filter(ctx, func(e registry.Event) bool {
+				return e.Synced || e.Node.Exists() || !ofSibling(w.s, e.Path)
+			})
+		}})},
+	{"R42", "a session believes to hold what others have deleted until its Release", "Locks/LostOnDelete", "lock is held", heldUntilReleased()},
+	{"R111", "Release where the directory is gone fails", "Locks/ReleaseOfDeleted", "whose directory somebody else has deleted",
+		onRelease(func(s *flawed, l registry.Lock) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, missing := s.Session.Children(context.WithoutCancel(ctx), l.Path()[:strings.LastIndexByte(l.Path(), '/')])
+				err := l.Release(ctx)
+				if err == nil && errors.Is(missing, registry.ErrNotFound) {
+					return missing
+				}
+				return err
+			}
+		})},
+	{"R111", "a Release of unknown outcome is done", "Locks/UncertainJoin", "waited for: 0 nodes in the queue",
+		flaw{try: queued(flaw{commit: func(s *flawed, ctx context.Context, ops []registry.Op) (registry.Revision, error) {
+			rev, err := s.Session.Commit(ctx, ops...)
+			if ops[0].Kind == registry.OpDelete && errors.Is(err, registry.ErrUncertain) && s.Session.Err() == nil {
+				return 1, nil
+			}
+			return rev, err
+		}}).try}},
 }

@@ -15,6 +15,8 @@ import (
 var lockApartCases = []testCase{
 	{name: "LocksAreApart", rules: "R108 R109", run: locksAreApart, place: "Lock.Lost",
 		rule: "of the locks of one session each tells its own end, by Release or by whoever deletes its node, and no other's; the loss ends all"},
+	{name: "SessionsOfOneRegistry", rules: "R87 R88", run: locksOfOneRegistry, place: lockDoc,
+		rule: "sessions of one registry exclude each other and wait for each other, as those of two do, however the holder ends"},
 	{name: "WaitersOfOneSession", rules: "R88 R90 R94", run: waitersOfOneSession, place: lockDoc,
 		rule: "where one of two waiters on one session gives up, the other keeps its place"},
 	{name: "DeletedTogether", rules: "R87 R92 R105", run: deletedTogether, place: lockDoc,
@@ -67,6 +69,29 @@ func locksAreApart(t *caseRun) {
 	for _, l := range locks {
 		t.lostLock(l)
 	}
+}
+
+func locksOfOneRegistry(t *caseRun) {
+	reg, dir := t.registry(), t.path("lock")
+	first := t.openOn(reg)
+	holder, l := first, t.lock(first, dir)
+	for _, end := range []func(){
+		func() { t.release(l) },
+		func() { t.commit(first, registry.Delete(l.Path(), registry.AnyVersion)) },
+		func() { t.mustClose(holder) },
+		func() { t.must("Expire the holder", t.h.Faults().Expire(holder)) },
+	} {
+		next := t.openOn(reg)
+		_, err := next.TryLock(t.ctx, dir, nil)
+		t.isError(err, registry.ErrHeld)
+		w := t.wait(next, dir, 2)
+		t.stillWaits(w)
+		t.held(l)
+		end()
+		holder, l = next, t.gets(w)
+	}
+	t.release(l)
+	t.queue(dir, 0)
 }
 
 func waitersOfOneSession(t *caseRun) {

@@ -34,6 +34,16 @@ func uncertainJoin(t *caseRun) {
 			t.void("the fault has not met the commit that releases")
 		}
 		t.queue(dir, 0)
+		for how := range ways(s) { // and where it was joined without one
+			l := t.lockBy(how, s, dir, nil)
+			hit, err := t.h.Faults().NextCommit(s, fate)
+			t.must("NextCommit: "+fate.String(), err)
+			t.release(l)
+			if !hit() {
+				t.void("the fault has not met the commit that releases")
+			}
+			t.queue(dir, 0)
+		}
 	}
 }
 

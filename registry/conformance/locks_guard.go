@@ -98,4 +98,10 @@ func lostOnDelete(t *caseRun) {
 	t.queue(dir, 1)
 	t.held(next)
 	t.commit(t.s, next.Guard(), registry.Create(t.path("a"), nil))
+	for how := range ways(holder) { // what was lost is not held, though nobody has called Release
+		lost := t.lock(holder, t.path(how))
+		t.commit(t.s, registry.Delete(lost.Path(), registry.AnyVersion))
+		t.lostLock(lost)
+		t.release(t.lockBy(how, holder, t.path(how), nil))
+	}
 }

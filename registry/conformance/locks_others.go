@@ -220,6 +220,16 @@ func releaseOfDeleted(t *caseRun) {
 	}
 	t.queue(dir, 0)
 	t.release(t.lock(other, dir))
+	// And with the node its directory.
+	for how := range ways(t.s) {
+		l = t.lockBy(how, t.s, t.path(how), nil)
+		t.called("DeleteTree", registry.DeleteTree(t.ctx, other, t.path(how)))
+		for range 2 {
+			if err := l.Release(t.ctx); err != nil {
+				t.fatalf("Release of a lock whose directory somebody else has deleted: %v; want nil, its node is gone", err)
+			}
+		}
+	}
 }
 
 func tryLockThoroughly(t *caseRun) {

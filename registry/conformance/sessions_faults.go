@@ -66,6 +66,8 @@ func doneNotAfterDeadline(t *caseRun) {
 					s := t.open()
 					if busy {
 						t.occupy(s)
+						t.drop(s) // and it has borne an outage before
+						t.advances(s, 0)
 					}
 					heal, err := cut(s)
 					t.must(name, err)

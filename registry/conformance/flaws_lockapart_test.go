@@ -171,7 +171,7 @@ var lockApartBreakages = []breakage{
 		afterLocking(func(s *flawed, ctx context.Context, l registry.Lock) (registry.Lock, error) {
 			nodes, err := s.Session.Get(context.WithoutCancel(ctx), l.Path())
 			if err != nil {
-				return l, nil //nolint:nilerr // the session has ended
+				return l, nil // the session has ended
 			}
 			return &flawedLock{Lock: l, token: nodes[0].Modified}, nil
 		})},

@@ -68,7 +68,8 @@ type blip struct {
 func (t *caseRun) blip(how string) *blip {
 	reg := t.registry()
 	b := &blip{t: t, how: how, dir: t.path(how), s: t.openOn(reg), does: map[string]func() error{}, read: map[string]func() error{}}
-	t.createAll(t.s, []string{b.dir, b.dir + "/a", b.dir + "/lock", b.dir + "/try", b.dir + "/held"})
+	t.createAll(t.s, []string{b.dir, b.dir + "/a", b.dir + "/a/1", b.dir + "/a/2", b.dir + "/lock", b.dir + "/try", b.dir + "/held"})
+	t.createAll(t.s, []string{b.dir + "/set by a session", b.dir + "/set by a store"})
 	held, ends := t.lock(b.s, b.dir+"/held"), t.openOn(reg)
 	t.commit(ends, registry.CreateEphemeral(b.dir+"/ends", nil))
 	b.does["Lock"] = func() error { return second(b.s.Lock(t.ctx, b.dir+"/lock", nil)) }
@@ -79,20 +80,24 @@ func (t *caseRun) blip(how string) *blip {
 	for who, store := range map[string]registry.Store{"session": b.s, "store": t.store(reg)} {
 		b.read["Get of a "+who] = func() error {
 			nodes, err := store.Get(t.ctx, b.dir, b.dir+"/a", b.dir+"/none")
+			if err == nil && len(nodes) != 3 {
+				return fmt.Errorf("read %d nodes of 3 paths", len(nodes))
+			}
 			if err == nil && (!nodes[0].Exists() || !nodes[1].Exists() || nodes[2].Exists()) {
 				err = fmt.Errorf("read %s, %s, %s", show(nodes[0]), show(nodes[1]), show(nodes[2]))
 			}
 			return err
 		}
 		b.read["Children of a "+who] = func() error {
-			names, err := store.Children(t.ctx, b.dir)
-			if err == nil && !slices.Contains(names, "a") {
+			names, err := store.Children(t.ctx, b.dir+"/a")
+			if err == nil && !slices.Equal(names, []string{"1", "2"}) {
 				err = fmt.Errorf("listed %q", names)
 			}
 			return err
 		}
 		b.read["Sync of a "+who] = func() error { return store.Sync(t.ctx) }
 		b.does["Watch of a "+who] = func() error { return b.watches(store) }
+		b.does["Set of a "+who] = func() error { return b.sets(store, b.dir+"/set by a "+who) }
 		b.does["Commit of a "+who] = func() error { return b.commits(store, b.dir+"/"+who) }
 	}
 	maps.Copy(b.does, b.read)
@@ -212,6 +217,31 @@ func (b *blip) commits(store registry.Store, path string) error {
 	return nil
 }
 
+// sets succeeds where the node was set as often as the error says.
+func (b *blip) sets(store registry.Store, path string) error {
+	_, err := store.Commit(b.t.ctx, registry.Set(path, nil, registry.AnyVersion))
+	if err != nil && !errors.Is(err, registry.ErrUncertain) && !errors.Is(err, registry.ErrUnavailable) {
+		return err
+	}
+	if err := b.t.s.Sync(b.t.ctx); err != nil {
+		return err
+	}
+	nodes, failed := b.t.s.Get(b.t.ctx, path)
+	if failed != nil {
+		return failed
+	}
+	least, most := registry.Version(0), registry.Version(1)
+	if err == nil {
+		least = 1
+	} else if errors.Is(err, registry.ErrUnavailable) {
+		most = 0
+	}
+	if v := nodes[0].Version; v < least || v > most {
+		return fmt.Errorf("error %v, and afterwards: %s", err, show(nodes[0])) //nolint:errorlint // it says what was seen
+	}
+	return nil
+}
+
 // closes succeeds where nil says that the session's node is gone.
 func (b *blip) closes(s registry.Session) error {
 	if err := s.Close(b.t.ctx); err != nil {
@@ -230,7 +260,7 @@ func (b *blip) closes(s registry.Session) error {
 
 // blipCases are calls that a short fault meets.
 var blipCases = []testCase{
-	{name: "CallsThroughBlips", rules: "R26 R40 R69 R74 R99 R111", run: callsThroughBlips, needs: slowly, place: "registry.Store, registry.Session",
+	{name: "CallsThroughBlips", rules: "R19 R26 R40 R69 R74 R77 R99 R111", run: callsThroughBlips, needs: slowly, place: "registry.Store, registry.Session",
 		rule: "what is called while a client is cut off, for a moment and in whatever way, or its answers are slow, waits and succeeds; a commit has the outcome that it tells"},
 	{name: "CallsThroughAPause", rules: "R74", run: callsThroughAPause, needs: alone, place: "registry.Store, registry.Session",
 		rule: "what is called while the service pauses for a moment waits and succeeds; a commit has the outcome that it tells"},

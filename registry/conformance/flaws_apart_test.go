@@ -172,7 +172,7 @@ var apartBreakages = []breakage{
 	{"R10", "an ephemeral create in flight at the loss is sent again by who outlives the session",
 		"Sessions/EphemeralInFlightAtEnd", " exists",
 		comeBack(func(s *flawed) bool { return !ownerClosed(s) })},
-	{"R10 R99", "what is made while Close is under way stays", "Sessions/CreatesRaceClose", "children of",
+	{"R10 R99", "what is made while Close is under way stays", "Sessions/EphemeralsRaceClose", "of the nodes that were on their way",
 		flaw{close: func(s *flawed, ctx context.Context) error {
 			s.remember("closing", true)
 			<-time.After(10 * time.Millisecond)

@@ -22,7 +22,8 @@ type breakage struct {
 var breakages = slices.Concat(commitBreakages, readBreakages, sessionBreakages, watchBreakages, lockBreakages, modelBreakages,
 	strictBreakages, errorBreakages, lifeBreakages, closeBreakages, freedBreakages, spanBreakages, contextBreakages, followBreakages,
 	queueBreakages, latchBreakages, releaseBreakages, endBreakages, storeBreakages, presentBreakages, readsBreakages,
-	ownersBreakages, watchApartBreakages, wholeBreakages, watchOutageBreakages, blipBreakages, apartBreakages, lockApartBreakages)
+	ownersBreakages, watchApartBreakages, wholeBreakages, watchOutageBreakages, blipBreakages, apartBreakages, lockApartBreakages,
+	togetherBreakages, siblingsBreakages)
 
 // onNode calls change for each node that is read.
 func onNode(change func(s *flawed, n *registry.Node)) flaw {

@@ -19,6 +19,9 @@ func scribble(b []byte) {
 	}
 }
 
+// roomy is a copy to which append can write.
+func roomy[T any](s []T) []T { return append(make([]T, 0, len(s)+4), s...) }
+
 // callersKeep passes what it scribbles over as soon as the call has returned.
 func callersKeep(t *caseRun) {
 	const right = "the right value"
@@ -27,7 +30,9 @@ func callersKeep(t *caseRun) {
 		for i, op := range ops {
 			was[i] = op
 			was[i].Value = bytes.Clone(op.Value)
+			ops[i].Value = roomy(op.Value)
 		}
+		ops = roomy(ops)
 		if fate != 0 {
 			hit, err := t.h.Faults().NextCommit(s, fate)
 			t.must("NextCommit: "+fate.String(), err)
@@ -41,6 +46,9 @@ func callersKeep(t *caseRun) {
 		for i, op := range ops {
 			if op.Kind != was[i].Kind || op.Path != was[i].Path || op.Version != was[i].Version || !bytes.Equal(op.Value, was[i].Value) {
 				t.fatalf("%s: operation %d was %+v before the call, and is %+v", what, i, was[i], op)
+			}
+			if room := op.Value[len(op.Value) : len(op.Value)+1]; room[0] != 0 || ops[:len(ops)+1][len(ops)].Kind != 0 {
+				t.fatalf("%s: behind the operations or their values, where the caller's slices go on, something was written", what)
 			}
 			scribble(op.Value)
 			ops[i] = registry.Op{}
@@ -77,10 +85,13 @@ func callersKeep(t *caseRun) {
 	if err := send(t.s, "invalid commit", 0, registry.Create("no path", []byte(right)), registry.Create(t.path("c"), []byte(right))); !errors.Is(err, registry.ErrInvalid) {
 		t.fatalf("error %v; want ErrInvalid", err)
 	}
-	paths := []string{t.path("b0"), t.path("a0"), t.path("b0"), t.path("none")}
+	paths := roomy([]string{t.path("b0"), t.path("a0"), t.path("b0"), t.path("none")})
 	was := slices.Clone(paths)
 	if _, err := t.s.Get(t.ctx, paths...); err != nil || !slices.Equal(paths, was) {
 		t.fatalf("Get (%v) made %q of the paths %q", err, paths, was)
+	}
+	if room := paths[:len(paths)+1]; room[len(paths)] != "" {
+		t.fatalf("Get wrote %q behind the paths, where the caller's slice goes on", room[len(paths)])
 	}
 	value := []byte(right)
 	l, err := t.s.Lock(t.ctx, t.path("lock"), value)

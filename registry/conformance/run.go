@@ -78,7 +78,8 @@ type group struct {
 
 // suite is the whole table. A new group is one line here.
 func suite() []group {
-	nodes, lists, commit := group{"Nodes", nodeCases}, group{"Lists", listCases}, group{"Commit", commitCases}
+	nodes, lists := group{"Nodes", slices.Concat(nodeCases, readsTogetherCases)}, group{"Lists", listCases}
+	commit := group{"Commit", slices.Concat(commitCases, commitTogetherCases)}
 	watch := group{"Watch", slices.Concat(watchCases, watchApartCases, watchWholeCases, watchOutageCases)}
 	return []group{
 		{selfTest, harnessCases},
@@ -89,7 +90,7 @@ func suite() []group {
 		{"Stores", slices.Concat(storeCases, storeWatchCases, triedOnStores(nodes, lists, commit, watch))},
 		watch,
 		{"Locks", slices.Concat(lockCases, lockApartCases)},
-		{"Uncertain", slices.Concat(uncertainCases, blipCases)},
+		{"Uncertain", slices.Concat(uncertainCases, blipCases, givenUpCases)},
 		{"Models", modelCases},
 	}
 }

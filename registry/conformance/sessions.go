@@ -93,6 +93,8 @@ var sessionCases = []testCase{
 		rule: "Close with an ended context makes one attempt at the service, of at most a quarter of the timeout; nil means that the nodes are gone"},
 	{name: "CloseRacesCalls", rules: "R82 R103", run: closeRaces, place: "Session.Close",
 		rule: "calls in flight when Close is called fail with ErrSessionLost, and a commit that was sent with ErrUncertain as well"},
+	{name: "EphemeralsRaceClose", rules: "R10 R82 R99 R103", run: ephemeralsRaceClose, place: "package doc, Guarantees; Session.Close",
+		rule: "of the ephemeral nodes that are on their way when their session closes none is there once Close has returned nil, nor comes later"},
 	{name: "CallsInFlightAtLoss", rules: "R8 R35 R82", run: callsInFlightAtLoss, place: "registry.ErrSessionLost",
 		rule: "calls in flight when the session is lost fail with ErrSessionLost alone, but for a commit that was sent"},
 	{name: "RegistryCloseCutOff", rules: "R43 R71", run: registryCloseCutOff, place: "Registry.Close",

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -260,4 +261,41 @@ func openRacesClose(t *caseRun) {
 		})
 	}
 	ways.Wait()
+}
+
+// ephemeralsRaceClose closes sessions that make nodes, by several callers each.
+func ephemeralsRaceClose(t *caseRun) {
+	const rounds, callers = 6, 4
+	reg := t.registry()
+	for round := range rounds {
+		s := t.openOn(reg)
+		var busy, all sync.WaitGroup
+		busy.Add(callers)
+		for caller := range callers {
+			all.Go(func() {
+				begun := sync.OnceFunc(busy.Done)
+				defer begun()
+				for i := 0; ; i++ {
+					_, err := s.Commit(t.ctx, registry.CreateEphemeral(t.path(fmt.Sprintf("%d-%d-%d", round, caller, i)), nil))
+					begun()
+					if err != nil {
+						t.isError(err, registry.ErrSessionLost)
+						return
+					}
+				}
+			})
+		}
+		busy.Wait()
+		t.mustClose(s)
+		all.Wait()
+		t.noneIsLeft()
+	}
+	t.still(t.noneIsLeft)
+}
+
+func (t *caseRun) noneIsLeft() {
+	t.sync(t.s)
+	if names := t.children(t.s, t.dir); len(names) > 0 {
+		t.fatalf("Close has returned nil, and of the nodes that were on their way %q exists", names)
+	}
 }

@@ -18,8 +18,6 @@ var sessionEndCases = []testCase{
 		rule:  "calls of a session in flight when its registry is closed fail with ErrSessionLost, and a commit that was sent with ErrUncertain as well"},
 	{name: "RegistryClosedByMany", rules: "R70 R43", run: registryClosedByMany, place: "Registry.Close",
 		rule: "each of several calls of Registry.Close at once returns nil, and not before its sessions have ended"},
-	{name: "CreatesRaceClose", rules: "R9 R10 R99", run: createsRaceClose, place: "Session.Close; package doc, Guarantees",
-		rule: "when Close has returned nil, no ephemeral node is left of the creates that were called beside it, whatever they returned"},
 	{name: "EphemeralInFlightAtEnd", rules: "R10 R9", run: ephemeralInFlightAtEnd,
 		place: "package doc, Guarantees: a session is one life",
 		rule:  "an ephemeral node whose create is under way when its session ends, in whatever way, is gone in the end, and does not come"},
@@ -88,41 +86,6 @@ func registryClosedByMany(t *caseRun) {
 	closing.Wait()
 	_, err := reg.Open(t.ctx)
 	t.isError(err, registry.ErrClosed)
-}
-
-func createsRaceClose(t *caseRun) {
-	const callers = 4
-	for round := range 3 {
-		s, dir := t.open(), t.path(fmt.Sprint(round))
-		t.create(t.s, dir, "")
-		var creating sync.WaitGroup
-		begun := make(chan struct{}, callers)
-		for k := range callers {
-			creating.Go(func() {
-				for n := 0; ; n++ {
-					_, err := s.Commit(t.ctx, registry.CreateEphemeral(fmt.Sprintf("%s/%d-%d", dir, k, n), nil))
-					if err != nil {
-						t.step("after %d creates: %v", n, err)
-						return
-					}
-					if n == 0 {
-						begun <- struct{}{}
-					}
-				}
-			})
-		}
-		for range callers {
-			select {
-			case <-begun:
-			case <-t.ctx.Done():
-				t.fatalf("the creates have not begun")
-			}
-		}
-		t.mustClose(s)
-		creating.Wait()
-		t.sync(t.s)
-		t.hasChildren(t.s, dir)
-	}
 }
 
 func ephemeralInFlightAtEnd(t *caseRun) {

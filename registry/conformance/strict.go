@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -437,6 +438,7 @@ func denied(t *caseRun) {
 	defer allow()
 	for what, err := range map[string]error{
 		"Get":                 second(s.Get(t.ctx, open, secret)),
+		"Get behind others":   second(s.Get(t.ctx, append(slices.Repeat([]string{open}, 300), secret)...)),
 		"Children":            second(s.Children(t.ctx, secret)),
 		"Commit":              second(s.Commit(t.ctx, registry.Set(secret, nil, 0))),
 		"Lock":                second(s.Lock(t.within(t.left()/4), secret+"/lock", nil)),
@@ -483,6 +485,16 @@ func denied(t *caseRun) {
 	allow()
 	t.hasChildren(t.s, secret+"/lock")
 	t.alive(s)
+	for what, err := range map[string]error{
+		"Get":                 second(s.Get(t.ctx, open, secret)),
+		"Children":            second(s.Children(t.ctx, secret)),
+		"Get of a store":      second(st.Get(t.ctx, open, secret)),
+		"Children of a store": second(st.Children(t.ctx, secret)),
+	} {
+		if err != nil {
+			t.fatalf("%s of what was denied, which is allowed again: %v", what, err)
+		}
+	}
 	t.create(s, secret+"/a", "")
 	if err := w.Add(secret, registry.Self); err != nil {
 		t.fatalf("Add of a target that had been refused: %v", err)

@@ -14,19 +14,30 @@ func cutOffCommit(t *caseRun) {
 	var ways sync.WaitGroup // side by side: each waits for its context to end
 	for _, d := range []Direction{Answers, Requests, Both} {
 		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
-			ways.Go(func() { t.cutOffCommit(d, how) })
+			for _, who := range []string{"session", "store"} {
+				ways.Go(func() { t.cutOffCommit(d, how, who) })
+			}
 		}
 	}
 	ways.Wait()
 }
 
-func (t *caseRun) cutOffCommit(d Direction, how error) {
-	s := t.open()
-	path := t.path(fmt.Sprintf("cut-%d-%.16s", d, how))
+func (t *caseRun) cutOffCommit(d Direction, how error, who string) {
+	reg := t.registry()
+	s := t.openOn(reg)
+	path := t.path(fmt.Sprintf("cut-%d-%.16s-%s", d, how, who))
+	var by registry.Store = s
+	if who == "store" {
+		by = t.store(reg)
+		if _, err := by.Get(t.ctx, t.dir); err != nil { // what it opens at its first call is open
+			t.fatalf("Get of a store: %v", err)
+		}
+	}
 	heal, err := t.h.Faults().Blackhole(s, d)
 	t.must("Blackhole "+d.String(), err)
 	defer heal()
-	_, err = t.try(t.endsIn(t.h.SessionTimeout()/4, how), s, registry.Create(path, nil))
+	_, err = by.Commit(t.endsIn(t.h.SessionTimeout()/4, how), registry.Create(path, nil))
+	t.step("commit(create %s) of a %s = %v", path, who, err)
 	t.proveHit(s)
 	t.isUncertain(err)
 	if d == Answers {
@@ -131,29 +142,39 @@ func commitInFlightAtLoss(t *caseRun) {
 	})
 }
 
+// cutOffRead has reads of sessions and of stores wait until their context ends.
 func cutOffRead(t *caseRun) {
-	// Sync may have nothing to send where every read is linearizable.
-	reads := map[string]func(context.Context, registry.Session) error{
-		"Get":      func(ctx context.Context, s registry.Session) error { _, err := s.Get(ctx, t.dir); return err },
-		"Children": func(ctx context.Context, s registry.Session) error { _, err := s.Children(ctx, t.dir); return err },
+	reads := map[string]func(context.Context, registry.Store) error{
+		"Get":              func(ctx context.Context, s registry.Store) error { return second(s.Get(ctx, t.dir)) },
+		"Get of two nodes": func(ctx context.Context, s registry.Store) error { return second(s.Get(ctx, t.dir, t.path("none"))) },
+		"Children":         func(ctx context.Context, s registry.Store) error { return second(s.Children(ctx, t.dir)) },
+		"Sync":             func(ctx context.Context, s registry.Store) error { return s.Sync(ctx) },
 	}
+	var ways sync.WaitGroup // side by side: each waits for its context to end
 	for name, read := range reads {
-		s := t.open()
-		heal := t.blackhole(s)
-		err := read(t.within(t.h.SessionTimeout()/5), s)
-		t.step("%s = %v", name, err)
+		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
+			ways.Go(func() { t.cutOffRead(name, read, how) })
+		}
+	}
+	ways.Wait()
+}
+
+func (t *caseRun) cutOffRead(name string, read func(context.Context, registry.Store) error, how error) {
+	reg := t.registry()
+	s := t.openOn(reg)
+	heal := t.blackhole(s)
+	defer heal()
+	for who, store := range map[string]registry.Store{"session": s, "store": t.store(reg)} {
+		err := read(t.endsIn(t.h.SessionTimeout()/8, how), store)
+		t.step("%s of a %s = %v", name, who, err)
+		if err == nil && name == "Sync" { // it may have nothing to send, where every read is linearizable
+			continue
+		}
+		t.isError(err, registry.ErrUnavailable)
+		t.isError(err, how)
+	}
+	if name != "Sync" {
 		t.proveHit(s)
-		t.isError(err, registry.ErrUnavailable)
-		t.isError(err, context.DeadlineExceeded)
-		ctx, cancel := context.WithCancel(t.ctx)
-		timer := time.AfterFunc(t.h.SessionTimeout()/10, cancel)
-		err = read(ctx, s)
-		timer.Stop()
-		cancel()
-		t.step("%s, cancelled on the way = %v", name, err)
-		t.isError(err, registry.ErrUnavailable)
-		t.isError(err, context.Canceled)
-		heal()
 	}
 }
 

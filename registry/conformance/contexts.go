@@ -407,6 +407,7 @@ func (t *caseRun) apart(reg registry.Registry, victim, other registry.Session, d
 	t.commit(other, registry.CreateEphemeral(dir+"/other", []byte("x")))
 	t.create(t.s, dir+"/end", "0")
 	seen, own := t.syncedOn(other, dir, registry.Children), t.lock(other, dir+"-lock")
+	store := t.syncedOn(t.store(reg), dir, registry.Children)
 	waits := t.wait(victim, dir+"-lock", 2)
 	theirs := t.lock(t.s, dir+"-theirs")
 	goesOn := t.wait(other, dir+"-theirs", 2)
@@ -420,7 +421,10 @@ func (t *caseRun) apart(reg registry.Registry, victim, other registry.Session, d
 	seen.becomes(dir+"/victim", "-")
 	t.held(own)
 	t.commit(other, own.Guard(), registry.Set(dir+"/end", []byte("1"), 0))
-	seen.becomes(dir+"/end", "1")
+	for _, f := range []*follower{seen, store} {
+		f.becomes(dir+"/end", "1")
+		f.becomes(dir+"/victim", "-")
+	}
 	t.queue(dir+"-lock", 1)
 	t.isOwned(other, dir+"/other")
 	t.advances(other, t.h.SessionTimeout())
@@ -429,27 +433,37 @@ func (t *caseRun) apart(reg registry.Registry, victim, other registry.Session, d
 	t.release(own)
 }
 
+// watchersAreApart has three watchers of the same: of one session, and of three of one registry.
 func watchersAreApart(t *caseRun) {
-	t.create(t.s, t.path("a"), "0")
-	first, second, third := t.syncedOn(t.s, t.dir, registry.Children), t.syncedOn(t.s, t.dir, registry.Children), t.syncedOn(t.s, t.dir, registry.Children)
-	second.add(t.path("a"), registry.Self)
-	second.synced(t.path("a"), registry.Self)
-	first.w.Remove(t.dir, registry.Children)
+	reg := t.registry()
+	t.watchApart(t.path("one"), t.s, t.s, t.s)
+	t.watchApart(t.path("three"), t.openOn(reg), t.openOn(reg), t.openOn(reg))
+}
+
+func (t *caseRun) watchApart(d string, on ...registry.Session) {
+	a, b := d+"/a", d+"/b"
+	t.commit(t.s, registry.Create(d, nil), registry.Create(a, []byte("0")))
+	var all []*follower
+	for _, s := range on {
+		t.sync(s)
+		all = append(all, t.syncedOn(s, d, registry.Children))
+	}
+	first, second, third := all[0], all[1], all[2]
+	second.add(a, registry.Self)
+	second.synced(a, registry.Self)
+	first.w.Remove(d, registry.Children)
 	if err := third.w.Close(); err != nil {
 		t.fatalf("Watcher.Close: %v", err)
 	}
 	t.isError(third.ended(), registry.ErrClosed)
-	t.commit(t.s, registry.Set(t.path("a"), []byte("1"), 0), registry.Create(t.path("b"), []byte("1")))
-	second.becomes(t.path("b"), "1")
-	second.until("the change to arrive at the Self target too", func() string {
-		if n := second.views[target{t.path("a"), registry.Self}].nodes[t.path("a")]; string(n.Value) != "1" {
-			return show(n)
-		}
-		return ""
-	})
-	first.add(t.path("b"), registry.Self)
-	first.becomes(t.path("b"), "1")
-	t.alive(t.s)
+	rev := t.commit(t.s, registry.Set(a, []byte("1"), 0), registry.Create(b, []byte("1")))
+	second.arrives(target{d, registry.Children}, b, rev)
+	second.arrives(target{a, registry.Self}, a, rev)
+	first.add(b, registry.Self)
+	first.becomes(b, "1")
+	for _, s := range on {
+		t.alive(s)
+	}
 }
 
 // watchWhileCutOff runs alone: the faults of other cases may wake what Close here has not.
@@ -457,7 +471,7 @@ func watchWhileCutOff(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	s := t.open()
 	f, other := t.syncedOn(s, t.dir, registry.Children), t.syncedOn(s, t.dir, registry.Children)
-	late := t.follow(s)
+	late, gives := t.follow(s), t.watch(s)
 	heal := t.blackhole(s)
 	defer heal()
 	t.proveBlackhole(s)
@@ -474,6 +488,13 @@ func watchWhileCutOff(t *caseRun) {
 		quick("Add", func() error { late.add(t.path(fmt.Sprint(i)), registry.Self); return nil })
 	}
 	quick("Add of children", func() error { late.add(t.dir, registry.Children); return nil })
+	quick("Next that gives up", func() error {
+		t.called("Add", gives.Add(t.dir, registry.Children))
+		ctx, cancel := context.WithTimeout(t.ctx, 10*time.Millisecond)
+		defer cancel()
+		t.isError(second(gives.Next(ctx)), context.DeadlineExceeded)
+		return nil
+	})
 	quick("Remove", func() error { f.w.Remove(t.dir, registry.Children); return nil })
 	quick("Watcher.Close", func() error {
 		err := other.w.Close()
@@ -484,5 +505,6 @@ func watchWhileCutOff(t *caseRun) {
 	late.synced(t.dir, registry.Children)
 	late.synced(t.path("19"), registry.Self)
 	late.becomes(t.path("a"), "0")
+	t.drain(gives, func(e registry.Event) bool { return e.Synced })
 	t.alive(s)
 }

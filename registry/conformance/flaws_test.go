@@ -23,7 +23,7 @@ var breakages = slices.Concat(commitBreakages, readBreakages, sessionBreakages, 
 	strictBreakages, errorBreakages, lifeBreakages, closeBreakages, freedBreakages, spanBreakages, contextBreakages, followBreakages,
 	queueBreakages, latchBreakages, releaseBreakages, endBreakages, storeBreakages, presentBreakages, readsBreakages,
 	ownersBreakages, watchApartBreakages, wholeBreakages, watchOutageBreakages, blipBreakages, apartBreakages, lockApartBreakages,
-	togetherBreakages, siblingsBreakages)
+	togetherBreakages, siblingsBreakages, toldBreakages)
 
 // onNode calls change for each node that is read.
 func onNode(change func(s *flawed, n *registry.Node)) flaw {

@@ -83,13 +83,16 @@ func (t *caseRun) watch(s registry.Store) registry.Watcher {
 // next takes what one Next returns.
 func (f *follower) next(ctx context.Context) error {
 	brief, cancel := context.WithTimeout(ctx, f.waits)
+	defer cancel()
 	events, err := f.w.Next(brief)
-	cancel()
 	switch {
 	case err == nil:
 		f.waits = f.patience
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		err, f.waits = nil, 2*f.waits // an answer may take longer than what it begins with
+	}
+	if err == nil && len(events) == 0 && brief.Err() == nil {
+		f.t.errorf("Next returned no event and no error; want it to wait")
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -58,7 +58,7 @@ var nodeCases = []testCase{
 		rule: "a segment of 255 bytes fits, one of 256 is ErrInvalid"},
 	{name: "PathInvalidTable", rules: "R53", run: pathInvalidTable, place: "registry.ValidatePath, registry.ErrInvalid",
 		rule: "every call refuses a path that breaks the rules with ErrInvalid"},
-	{name: "DeepPath", rules: "R3 R53", run: deepPath, place: "registry.ValidatePath, registry.EnsurePath",
+	{name: "DeepPath", rules: "R3 R26 R53", run: deepPath, place: "registry.ValidatePath, registry.EnsurePath",
 		rule: "any depth that fits 2048 bytes works, with a path of just as many"},
 	{name: "CallerMutationIsolated", rules: "R30 R31", run: callerMutation, place: "registry.Op, registry.Node.Value",
 		rule: "Commit keeps no hold of the caller's value, and a value that was read belongs to the reader"},

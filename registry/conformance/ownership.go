@@ -127,8 +127,9 @@ func readersOwn(t *caseRun) {
 		t.fatalf("a later Children gives %q", names)
 	}
 	var watchers []registry.Watcher
-	for range 2 {
-		w := t.watch(t.s)
+	reg := t.registry()
+	for _, s := range []registry.Session{t.s, t.s, t.openOn(reg), t.openOn(reg)} {
+		w := t.watch(s)
 		for _, target := range []target{{path, registry.Self}, {t.dir, registry.Children}} {
 			if err := w.Add(target.path, target.scope); err != nil {
 				t.fatalf("Add: %v", err)

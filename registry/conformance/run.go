@@ -80,7 +80,7 @@ type group struct {
 func suite() []group {
 	nodes, lists := group{"Nodes", slices.Concat(nodeCases, readsTogetherCases)}, group{"Lists", listCases}
 	commit := group{"Commit", slices.Concat(commitCases, commitTogetherCases)}
-	watch := group{"Watch", slices.Concat(watchCases, watchApartCases, watchWholeCases, watchOutageCases)}
+	watch := group{"Watch", slices.Concat(watchCases, watchApartCases, watchWholeCases, watchToldCases, watchOutageCases)}
 	return []group{
 		{selfTest, harnessCases},
 		nodes,

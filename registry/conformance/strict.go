@@ -105,7 +105,7 @@ func largeAnswers(t *caseRun) {
 // alike are names that a store may take for each other, or for a pattern.
 func alike() []string {
 	return []string{
-		"abc", "ABC", "Abc", "abc ", " abc", "abc%", "abc_", "ab_", "ab%", "%", "_", `abc\`, `ab\%`, "a'b", "a''b", `a"b`, "a`b", "a;--", "a*", "a?", "[abc]", "a[b]c",
+		"abc", "ABC", "Abc", "abc ", " abc", "abc%", "abc_", "ab_", "ab%", "%", "_", `abc\`, `ab\%`, "abc%20", "abc%61", "abc+", "abc&lt;", "a'b", "a''b", `a"b`, "a`b", "a;--", "a*", "a?", "[abc]", "a[b]c",
 		"\u00e9", "e\u0301", "ß", "ss", "\u017f", "i", "\u0130", "\u0131", "K", "\u212a", "fi", "A", "\u0391", "a\u200bc", "ac", "a\u00a0b",
 		"a b", "a  b", "\u00a0", "0", "00", "0x0", "null", "NULL", "-1",
 	}
@@ -462,6 +462,7 @@ func denied(t *caseRun) {
 	for t.commit(t.s, registry.Set(open, []byte("y"), registry.AnyVersion)); ; {
 		events, err := w.Next(t.ctx)
 		if errors.Is(err, registry.ErrDenied) && !deniedOnce {
+			t.deniedAlone(err)
 			deniedOnce = true
 			continue
 		}
@@ -496,6 +497,15 @@ func denied(t *caseRun) {
 		}
 	}
 	t.create(s, secret+"/a", "")
+	t.commit(t.s, registry.Set(secret, []byte("z"), registry.AnyVersion))
+	t.still(func() {
+		events, _ := w.Next(t.within(5 * pollEvery))
+		for _, e := range events {
+			if e.Path == secret {
+				t.fatalf("the watch delivered %s of a target that was refused and not added again", show(e.Node))
+			}
+		}
+	})
 	if err := w.Add(secret, registry.Self); err != nil {
 		t.fatalf("Add of a target that had been refused: %v", err)
 	}
@@ -506,6 +516,15 @@ func denied(t *caseRun) {
 	})
 	if !told {
 		t.fatalf("a target that had been refused was added again, and Synced came without its state")
+	}
+}
+
+// deniedAlone demands that a refusal of Next is of no other class.
+func (t *caseRun) deniedAlone(err error) {
+	for _, other := range []error{registry.ErrUnavailable, registry.ErrUncertain, registry.ErrSessionLost, registry.ErrClosed, registry.ErrInvalid} {
+		if errors.Is(err, other) {
+			t.fatalf("Next for a target that is denied: error %v is %q as well; want ErrDenied alone", err, other)
+		}
 	}
 }
 
@@ -521,6 +540,7 @@ func (t *caseRun) deniedAtAdd(w registry.Watcher, secret string) {
 			if err != nil && !told {
 				t.fatalf("Next after Add of a target (%s) that is denied: %v; want ErrDenied", scope, err)
 			}
+			t.deniedAlone(err)
 			for _, e := range events {
 				if e.Path == secret {
 					t.fatalf("the watch delivered %s of a target (%s) that is denied", show(e.Node), scope)

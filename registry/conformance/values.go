@@ -191,12 +191,15 @@ func deepPath(t *caseRun) {
 	if err := registry.EnsurePath(t.ctx, t.s, deep); err != nil {
 		t.fatalf("EnsurePath of %d levels: %v", strings.Count(deep, "/"), err)
 	}
+	last := strings.LastIndexByte(deep, '/')
+	parent := deep[:last]
+	self, below := t.syncedOn(t.s, deep, registry.Self), t.syncedOn(t.s, parent, registry.Children)
 	t.commit(t.s, registry.Set(deep, []byte("bottom"), 0))
 	if n := t.present(t.s, deep); string(n.Value) != "bottom" {
 		t.fatalf("value %q; want %q", n.Value, "bottom")
 	}
-	last := strings.LastIndexByte(deep, '/')
-	parent := deep[:last]
+	self.becomes(deep, "bottom")
+	below.becomes(deep, "bottom")
 	t.hasChildren(t.s, parent, deep[last+1:])
 	t.refused(t.s, 0, registry.ErrNotEmpty, registry.Delete(parent, registry.AnyVersion))
 }

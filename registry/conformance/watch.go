@@ -15,8 +15,8 @@ var watchCases = []testCase{
 		rule: "a node created by any session arrives with its value, version and revisions"},
 	{name: "SeesSet", rules: "R26", run: seesSet, place: watcherDoc,
 		rule: "a Set arrives as the node that a read would give"},
-	{name: "SeesDelete", rules: "R58", run: seesDelete, place: "registry.Event.Node",
-		rule: "a deletion arrives as the node's path with Created == 0"},
+	{name: "SeesDelete", rules: "R22 R58", run: seesDelete, place: "registry.Event.Node",
+		rule: "a deletion arrives as the node's path with Created == 0, and no read finds the node any more"},
 	{name: "LastStateAlways", rules: "R26", run: lastStateAlways, needs: bulk, place: watcherDoc,
 		rule: "after a burst of changes the last state arrives"},
 	{name: "PerPathMonotonic", rules: "R25 R59", run: perPathMonotonic, needs: bulk, place: watcherDoc,
@@ -36,11 +36,11 @@ var watchCases = []testCase{
 	{name: "AbsentDirectory", rules: "R27", run: watchAbsentDirectory, place: "registry.Children (Scope)",
 		rule: "Children of what does not exist delivers Synced, and the children when they come"},
 	{name: "DirectoryVanishesReturns", rules: "R27 R59", run: watchVanishing, place: "registry.Children (Scope)",
-		rule: "a watch outlives its directory: it sees it emptied, and filled again in a later life"},
+		rule: "a watch outlives its directory: it sees it emptied, and filled again in a later life, after one as an ephemeral node too"},
 	{name: "WatchRoot", rules: "R4", run: watchRoot, place: "package doc, The tree",
-		rule: "the root can be watched"},
-	{name: "ManyTargets", rules: "R55", run: watchManyTargets, needs: bulk, place: watcherDoc,
-		rule: "one Watcher serves hundreds of targets, each with its state, Synced and changes"},
+		rule: "the root can be watched, itself and what is below: what comes, changes and goes there, over broken connections too"},
+	{name: "ManyTargets", rules: "R26 R55", run: watchManyTargets, needs: bulk, place: watcherDoc,
+		rule: "one Watcher serves hundreds of targets, each with its state, Synced and changes, after its connection broke too"},
 	{name: "AddTwiceIsOne", rules: "R55 R62", run: addTwice, place: "Watcher.Add",
 		rule: "adding a target again leaves it as it is, empty or absent too: no second initial state, no second Synced"},
 	{name: "RemoveStops", rules: "R63", run: removeStops, place: "Watcher.Remove",
@@ -49,8 +49,8 @@ var watchCases = []testCase{
 		rule: "a target added again delivers the present state and Synced again"},
 	{name: "TwoWatchersAgree", rules: "R26", run: twoWatchersAgree, place: watcherDoc,
 		rule: "two watchers of one directory end in the same state, which is the one a read gives"},
-	{name: "ReadNotOlderThanEvent", rules: "R22", run: readNotOlder, place: "package doc, Guarantees: reads",
-		rule: "a read is never older than an event that the session has delivered"},
+	{name: "ReadNotOlderThanEvent", rules: "R22 R78", run: readNotOlder, place: "package doc, Guarantees: reads",
+		rule: "an event holds the value of its version, and no read, of another node too, is older than what was delivered"},
 	{name: "OwnedInEvents", rules: "R49", run: ownedInEvents, needs: life, place: "registry.Node.Owned",
 		rule: "in events too, Owned are the nodes of the very session that watches, not those of another on its registry"},
 	{name: "EphemeralExpirySeen", rules: "R58", run: ephemeralExpirySeen, needs: life, place: watcherDoc,
@@ -65,8 +65,8 @@ var watchCases = []testCase{
 		rule: "a watch that was cut off while the service forgot its history ends in the true state, without a second Synced"},
 	{name: "AfterRestart", rules: "R26", run: watchAfterRestart, needs: alone, place: watcherDoc,
 		rule: "a watch goes on after the service was restarted"},
-	{name: "EndsOnSessionLoss", rules: "R66", run: watchEndsOnLoss, needs: life, place: "Watcher.Next",
-		rule: "Next fails with ErrSessionLost once the session has ended, waiting or called later, with targets or without"},
+	{name: "EndsOnSessionLoss", rules: "R58 R66", run: watchEndsOnLoss, needs: life, place: "Watcher.Next",
+		rule: "Next fails with ErrSessionLost once the session has ended, waiting or called later, again and again, and tells nothing to be gone"},
 	{name: "NextGivesUp", rules: "R65", run: nextGivesUp, needs: slowly, place: "Watcher.Next",
 		rule: "a Next whose context ends while events are on the way loses none of them"},
 	{name: "EndsOnCtx", rules: "R65", run: watchEndsOnCtx, place: "Watcher.Next",
@@ -79,10 +79,10 @@ var watchCases = []testCase{
 		rule: "a consumer that does not come keeps waiting events in the order of the nodes, not of the changes"},
 	{name: "10kNodesInitial", rules: "R76", run: watch10k, needs: alone, place: watcherDoc,
 		rule: "a directory of 10,000 nodes arrives whole before Synced"},
-	{name: "WatchersAreApart", rules: "R60", run: watchersAreApart, place: watcherDoc,
-		rule: "two watchers of one session have targets, events and ends of their own"},
-	{name: "CallsWhileCutOff", rules: "R61 R67", run: watchWhileCutOff, needs: alone, place: "Watcher.Add, Watcher.Close",
-		rule: "Add, Remove and Close do not wait for a service that does not answer; what was added comes when it does"},
+	{name: "WatchersAreApart", rules: "R16 R60", run: watchersAreApart, place: watcherDoc,
+		rule: "two watchers of one session, or of two of one registry, have targets, events and ends of their own"},
+	{name: "CallsWhileCutOff", rules: "R61 R65 R67", run: watchWhileCutOff, needs: alone, place: "Watcher.Add, Watcher.Next, Watcher.Close",
+		rule: "Add, Remove, Close and a Next whose context ends do not wait for a service that does not answer; what was added comes when it does"},
 }
 
 func initialThenSynced(t *caseRun) {
@@ -166,6 +166,9 @@ func seesDelete(t *caseRun) {
 	for _, name := range []string{"a", "b"} {
 		if n := f.becomes(t.path(name), "-"); len(n.Value) != 0 || n.Version != 0 || n.Ephemeral {
 			t.fatalf("the deletion arrived as %+v; want the zero Node but for Path", n)
+		}
+		if n := t.get(t.s, t.path(name)); n.Exists() {
+			t.fatalf("Get gives %s after its deletion was delivered", show(n))
 		}
 	}
 }

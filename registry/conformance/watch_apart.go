@@ -140,7 +140,11 @@ func initialHasOwnWrites(t *caseRun) {
 	}
 	for i := range 4 * len(ops) {
 		op := ops[i%len(ops)]
-		rev := t.commit(t.s, op)
+		all := []registry.Op{op}
+		if i >= 2*len(ops) { // not by itself either
+			all = []registry.Op{registry.Set(t.dir, nil, registry.AnyVersion), op}
+		}
+		rev := t.commit(t.s, all...)
 		for _, g := range []target{{path, registry.Self}, {t.dir, registry.Children}} {
 			f := t.unread(t.s)
 			f.add(g.path, g.scope)

@@ -3,12 +3,23 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/registry"
 )
 
+// keptAll demands that a watch whose session has ended told nothing to be gone that is there.
+func (f *follower) keptAll(paths ...string) {
+	for _, e := range f.events() {
+		if !e.Synced && !e.Node.Exists() && slices.Contains(paths, e.Node.Path) {
+			f.t.fatalf("with the end of its session the watch of %s told that %s was gone, which is there", target{e.Path, e.Scope}, e.Node.Path)
+		}
+	}
+}
+
 func watchEndsOnLoss(t *caseRun) {
+	t.create(t.s, t.path("a"), "x")
 	s := t.open()
 	f, waits := t.syncedOn(s, t.dir, registry.Children), t.follow(s)
 	idle := t.watch(s)
@@ -16,8 +27,12 @@ func watchEndsOnLoss(t *caseRun) {
 	t.lostSoon(s)
 	t.isError(f.ended(), registry.ErrSessionLost)
 	t.isError(waits.ended(), registry.ErrSessionLost)
-	_, err := idle.Next(t.ctx)
-	t.isError(err, registry.ErrSessionLost)
+	f.keptAll(t.path("a"))
+	for range 2 { // again, too
+		for _, w := range []registry.Watcher{idle, f.w, waits.w} {
+			t.isError(second(w.Next(t.within(t.left()/4))), registry.ErrSessionLost)
+		}
+	}
 	closed := t.open()
 	f, waits = t.syncedOn(closed, t.dir, registry.Children), t.follow(closed)
 	if err := closed.Close(t.ctx); err != nil {
@@ -25,6 +40,7 @@ func watchEndsOnLoss(t *caseRun) {
 	}
 	t.isError(f.ended(), registry.ErrSessionLost)
 	t.isError(waits.ended(), registry.ErrSessionLost)
+	f.keptAll(t.path("a"))
 }
 
 func watchEndsOnCtx(t *caseRun) {
@@ -41,10 +57,41 @@ func watchEndsOnCtx(t *caseRun) {
 	}
 	if _, err = w.Next(cancelled); err != nil {
 		t.isError(err, context.Canceled)
-	} else {
-		return // an event was there already, and may be preferred
+		t.drain(w, func(e registry.Event) bool { return e.Synced })
+	} // else an event was there already, and may be preferred
+	t.endedBetween(cancelled, w)
+}
+
+// endedBetween takes many events, with calls in between whose context has ended.
+func (t *caseRun) endedBetween(ended context.Context, w registry.Watcher) {
+	many := make([]string, 300)
+	for i := range many {
+		many[i] = t.path(fmt.Sprint(i))
 	}
-	t.drain(w, func(e registry.Event) bool { return e.Synced })
+	t.createAll(t.s, many)
+	t.called("Add", w.Add(t.dir, registry.Children))
+	told := map[string]bool{}
+	for synced := false; !synced; {
+		for i := range 6 {
+			ctx := ended
+			if i == 5 {
+				ctx = t.ctx
+			}
+			events, err := w.Next(ctx)
+			if err != nil && i == 5 {
+				t.fatalf("Next after %d events of %d, with calls in between whose context had ended: %v", len(told), len(many), err)
+			}
+			for _, e := range events {
+				told[e.Node.Path] = told[e.Node.Path] || !e.Synced && e.Scope == registry.Children
+				synced = synced || e.Synced && e.Scope == registry.Children
+			}
+		}
+	}
+	for _, path := range many {
+		if !told[path] {
+			t.fatalf("of %d nodes %s was not delivered before Synced, with calls of Next in between whose context had ended", len(many), path)
+		}
+	}
 }
 
 // nextGivesUp ends calls of Next while their events are on the way.

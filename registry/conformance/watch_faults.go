@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -46,31 +47,42 @@ func twoWatchersAgree(t *caseRun) {
 }
 
 func readNotOlder(t *caseRun) {
-	const sets = 100
+	const events = 50
 	writer := t.open()
 	t.create(t.s, t.path("a"), "0")
+	t.create(t.s, t.path("a/apart"), "0")
 	w := t.watch(t.s)
 	if err := w.Add(t.dir, registry.Children); err != nil {
 		t.fatalf("Add: %v", err)
 	}
 	var wg sync.WaitGroup
-	defer wg.Wait()
+	writing, stop := context.WithCancel(t.ctx)
+	defer func() { stop(); wg.Wait() }()
 	wg.Go(func() {
-		for i := 1; i <= sets; i++ {
-			if _, err := writer.Commit(t.ctx, registry.Set(t.path("a"), fmt.Append(nil, i), registry.AnyVersion)); err != nil {
+		for i := 1; writing.Err() == nil; i++ {
+			latest, value := registry.AnyVersion, fmt.Append(nil, i)
+			ops := []registry.Op{registry.Set(t.path("a"), value, latest), registry.Set(t.path("a/apart"), value, latest)}
+			if _, err := writer.Commit(t.ctx, ops...); err != nil {
 				t.errorf("writer: %v", err)
 				return
 			}
 		}
 	})
+	seen := 0
 	t.drain(w, func(e registry.Event) bool {
 		if e.Synced {
 			return false
 		}
-		if n := t.get(t.s, t.path("a")); n.Modified < e.Node.Modified {
-			t.fatalf("Get gives %s after the event %s was delivered", show(n), show(e.Node))
+		if string(e.Node.Value) != fmt.Sprint(e.Node.Version) {
+			t.fatalf("the event %s holds the value of version %s", show(e.Node), e.Node.Value)
 		}
-		return e.Node.Version == sets
+		for _, n := range t.getAll(t.s, t.path("a/apart"), t.path("a")) { // one commit writes both, and one is watched
+			if n.Modified < e.Node.Modified && e.Node.Version > 0 {
+				t.fatalf("Get gives %s after the event %s was delivered", show(n), show(e.Node))
+			}
+		}
+		seen++
+		return seen == events
 	})
 }
 

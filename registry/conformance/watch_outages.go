@@ -11,7 +11,7 @@ import (
 
 // watchOutageCases cut watchers off in each way there is.
 var watchOutageCases = []testCase{
-	{name: "EndsWhileCutOff", rules: "R66 R67", run: endsWhileCutOff, needs: alone | life, place: "Watcher.Next, Watcher.Close",
+	{name: "EndsWhileCutOff", rules: "R58 R66 R67", run: endsWhileCutOff, needs: alone | life, place: "Watcher.Next, Watcher.Close",
 		rule: "Close and the loss of the session wake Next, with targets or without, cut off from the service too"},
 	{name: "RemoveAddWhileCutOff", rules: "R61 R63 R64", run: removeAddWhileCutOff, place: "Watcher.Remove, Watcher.Add",
 		rule: "what is removed and added while cut off delivers its state and Synced again; what is removed, nothing"},
@@ -107,6 +107,7 @@ func endsWhileCutOff(t *caseRun) {
 	}
 	for _, f := range lost {
 		t.isError(f.ended(), registry.ErrSessionLost)
+		f.keptAll(t.dir)
 	}
 }
 
@@ -160,10 +161,29 @@ func (f *follower) comesTo(targets ...target) {
 
 func changesDuringOutages(t *caseRun) {
 	inEach(t, t.outages(), func(_, d string, out outage) {
-		s := t.open()
+		s, owners := t.open(), []registry.Session{t.open(), t.open()}
+		owned := func(round int) string { return fmt.Sprint(d, "/owned", round) }
+		for i, owner := range owners {
+			t.commit(owner, registry.CreateEphemeral(owned(i), nil))
+		}
 		f, targets := t.watchesAll(s, s, d)
-		for round := range 2 {
-			out(s, func() { t.changeAll(d, round) })
+		for i := range owners {
+			f.add(owned(i), registry.Self)
+			f.becomes(owned(i), "")
+			targets = append(targets, target{owned(i), registry.Self})
+		}
+		f.comesTo(targets...)
+		ends := []func(registry.Session){t.mustClose, func(s registry.Session) { t.must("Expire", t.h.Faults().Expire(s)) }}
+		for round, end := range ends {
+			out(s, func() {
+				began := time.Now()
+				t.changeAll(d, round)
+				end(owners[round])
+				t.goneSoon(t.s, owned(round))
+				if round == 1 { // the second time for long, as BlackholeShort
+					t.elapse(t.h.SessionTimeout()/3 - time.Since(began))
+				}
+			})
 			f.comesTo(targets...)
 		}
 		t.alive(s)

@@ -57,13 +57,35 @@ func watchVanishing(t *caseRun) {
 	f.becomes(t.path("d/b"), "end")
 	f.becomes(t.path("d/a"), "-")
 	f.becomes(t.path("d"), "end")
+	// And as an ephemeral node, which has no children, in between.
+	t.commit(t.s, registry.Delete(t.path("d/b"), 0), registry.Delete(t.path("d"), 0))
+	t.commit(t.s, registry.CreateEphemeral(t.path("d"), []byte("ephemeral")))
+	late := t.syncedOn(t.s, t.path("d"), registry.Children)
+	f.becomes(t.path("d"), "ephemeral")
+	t.commit(t.s, registry.Delete(t.path("d"), 0))
+	rev := t.commit(t.s, registry.Create(t.path("d"), []byte("again")), registry.Create(t.path("d/c"), []byte("again")))
+	for _, f := range []*follower{f, late} {
+		f.arrives(target{t.path("d"), registry.Children}, t.path("d/c"), rev)
+	}
 }
 
 func watchRoot(t *caseRun) {
+	writer, beside := t.open(), t.dir+"-beside"
 	f := t.syncedOn(t.s, "/", registry.Children)
 	f.becomes(t.dir, "")
-	t.commit(t.s, registry.Set(t.dir, []byte("seen"), registry.AnyVersion))
-	f.becomes(t.dir, "seen")
+	f.add("/", registry.Self)
+	f.synced("/", registry.Self)
+	for i := range 2 { // before and after its connection broke
+		value := fmt.Sprint("round ", i)
+		t.commit(writer, registry.Set(t.dir, []byte(value), registry.AnyVersion), registry.Create(beside, []byte(value)))
+		f.becomes(t.dir, value)
+		f.becomes(beside, value)
+		t.commit(writer, registry.Delete(beside, 0))
+		f.becomes(beside, "-")
+		t.drop(t.s)
+	}
+	t.commit(writer, registry.Set(t.dir, []byte("end"), registry.AnyVersion))
+	f.becomes(t.dir, "end")
 }
 
 func watchManyTargets(t *caseRun) {
@@ -81,20 +103,28 @@ func watchManyTargets(t *caseRun) {
 		f.synced(t.path(fmt.Sprint(i)), registry.Children)
 		f.synced(t.path(fmt.Sprint(i, "/absent")), registry.Self)
 	}
-	for i := range dirs {
-		d := t.path(fmt.Sprint(i))
-		t.commit(other, registry.Set(d+"/old", []byte("1"), 0), registry.Create(d+"/absent", []byte("2")))
-	}
-	f.until("every change at every target", func() string {
+	for round := range 2 { // before and after its connection broke
+		old, absent := fmt.Sprint("old ", round), fmt.Sprint("absent ", round)
 		for i := range dirs {
 			d := t.path(fmt.Sprint(i))
-			c, o, a := f.children(target{d, registry.Children}), f.children(target{d + "/old", registry.Self}), f.children(target{d + "/absent", registry.Self})
-			if c[d+"/old"] != "1" || c[d+"/absent"] != "2" || o[d+"/old"] != "1" || a[d+"/absent"] != "2" {
-				return fmt.Sprintf("directory %d: children %v, old %v, absent %v", i, c, o, a)
+			last := registry.Create(d+"/absent", []byte(absent))
+			if round > 0 {
+				last = registry.Set(last.Path, last.Value, 0)
 			}
+			t.commit(other, registry.Set(d+"/old", []byte(old), registry.AnyVersion), last)
 		}
-		return ""
-	})
+		f.until("every change at every target", func() string {
+			for i := range dirs {
+				d := t.path(fmt.Sprint(i))
+				c, o, a := f.children(target{d, registry.Children}), f.children(target{d + "/old", registry.Self}), f.children(target{d + "/absent", registry.Self})
+				if c[d+"/old"] != old || c[d+"/absent"] != absent || o[d+"/old"] != old || a[d+"/absent"] != absent {
+					return fmt.Sprintf("round %d, directory %d: children %v, old %v, absent %v", round, i, c, o, a)
+				}
+			}
+			return ""
+		})
+		t.drop(t.s)
+	}
 }
 
 func addTwice(t *caseRun) {
@@ -184,7 +214,16 @@ func removeAddAgain(t *caseRun) {
 	t.create(t.s, t.path("a"), "0")
 	t.create(t.s, t.path("b"), "0")
 	f := t.syncedOn(t.s, t.dir, registry.Children)
+	f.add(t.path("b"), registry.Self)
+	f.synced(t.path("b"), registry.Self)
 	for i := 1; i <= 5; i++ {
+		f.w.Remove(t.path("b"), registry.Self)
+		again := len(f.events())
+		f.add(t.path("b"), registry.Self)
+		f.synced(t.path("b"), registry.Self)
+		if e := f.events()[again]; e.Synced || string(e.Node.Value) != "0" {
+			t.fatalf("a node that had not changed was added again, and there came %+v; want its state, then Synced", e)
+		}
 		f.w.Remove(t.dir, registry.Children)
 		t.step("Remove(%s)", t.dir)
 		value := fmt.Sprint(i)

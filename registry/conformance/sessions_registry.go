@@ -13,7 +13,7 @@ var sessionEndCases = []testCase{
 	{name: "RegistryCloseEndsCalls", rules: "R70 R8 R66 R103 R108", run: registryCloseEndsCalls,
 		place: "Registry.Close; registry.ErrSessionLost",
 		rule:  "closing a registry wakes what waits on its sessions, and every call of theirs fails with ErrSessionLost alone, then and later"},
-	{name: "CallsInFlightAtRegistryClose", rules: "R70 R82 R103", run: callsInFlightAtRegistryClose,
+	{name: "CallsInFlightAtRegistryClose", rules: "R8 R70 R82 R103", run: callsInFlightAtRegistryClose,
 		place: "Registry.Close; registry.ErrSessionLost",
 		rule:  "calls of a session in flight when its registry is closed fail with ErrSessionLost, and a commit that was sent with ErrUncertain as well"},
 	{name: "RegistryClosedByMany", rules: "R70 R43", run: registryClosedByMany, place: "Registry.Close",

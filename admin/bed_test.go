@@ -102,13 +102,36 @@ func (b *bed) open() {
 	require.NoError(b, err)
 }
 
-// An unsure store lets a test act before a commit, and lose its answer.
+// An unsure store lets a test act before a commit, lose its answer, and be shown what is no more.
 type unsure struct {
 	registry.Store
 	mu     sync.Mutex
 	before func(ops []registry.Op)
 	lose   func(ops []registry.Op) bool // the answer: the commit is applied
 	drop   func(ops []registry.Op) bool // the commit
+	stale  map[string]registry.Node     // what reads show, by path
+}
+
+func (u *unsure) Get(ctx context.Context, paths ...string) ([]registry.Node, error) {
+	nodes, err := u.Store.Get(ctx, paths...)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i, n := range nodes {
+		if stale, is := u.stale[n.Path]; is {
+			nodes[i] = stale
+		}
+	}
+	return nodes, err
+}
+
+// show has reads show nodes as they were.
+func (u *unsure) show(nodes ...registry.Node) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.stale = map[string]registry.Node{}
+	for _, n := range nodes {
+		u.stale[n.Path] = n
+	}
 }
 
 func (u *unsure) Commit(ctx context.Context, ops ...registry.Op) (registry.Revision, error) {

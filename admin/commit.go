@@ -8,16 +8,21 @@ import (
 	"github.com/elasticron/elasticron/registry"
 )
 
-// settlePause is the pause after a commit whose outcome is not known.
-const settlePause = 50 * time.Millisecond
+const (
+	// settlePause is the pause after a commit whose outcome is not known.
+	settlePause = 50 * time.Millisecond
+	// firstPause and lastPause bound the pause after one that was refused, but for the first.
+	firstPause, lastPause = 10 * time.Millisecond, time.Second
+)
 
 // edit commits what plan asks for until plan, which reads anew each time, asks for
 // nothing more. So others may write the same nodes meanwhile, and a commit whose answer
 // was lost is settled: either plan finds what it wants, or the next commit, at the
-// version that was read, excludes the lost one.
+// version that was read, excludes the lost one. What is refused again and again, as by a
+// server of ZooKeeper that lacks a change, is tried ever more rarely.
 func (a *Admin) edit(ctx context.Context, plan func(ctx context.Context) ([]registry.Op, error)) error {
 	return a.repeat(ctx, func() error {
-		for {
+		for wait := time.Duration(0); ; wait = min(max(2*wait, firstPause), lastPause) {
 			if err := a.store.Sync(ctx); err != nil {
 				return err
 			}
@@ -27,6 +32,9 @@ func (a *Admin) edit(ctx context.Context, plan func(ctx context.Context) ([]regi
 			}
 			if err = a.commit(ctx, ops); !overtaken(err) {
 				return err
+			}
+			if !pause(ctx, wait) {
+				return errors.Join(err, context.Cause(ctx))
 			}
 		}
 	})

@@ -419,6 +419,15 @@ func (a *Admin) deleteRecords(ctx context.Context, j layout.Job) error {
 			return err
 		}
 	}
+	runs, err := children(ctx, a.store, j.Runs())
+	if err != nil {
+		return err
+	}
+	for _, number := range runs { // with what became of them
+		if err := registry.DeleteTree(ctx, a.store, j.Runs()+"/"+number); err != nil {
+			return err
+		}
+	}
 	for _, dir := range []string{j.Ledgers(), j.Offsets()} { // which may be many
 		all, err := a.withChildren(ctx, dir)
 		if err != nil {
@@ -429,7 +438,7 @@ func (a *Admin) deleteRecords(ctx context.Context, j layout.Job) error {
 		}
 	}
 	var nodes []registry.Node
-	for _, dir := range []string{j.InForce(), j.Ledgers(), j.OwnRoot() + "/rounds", j.Offsets(), j.Clocks()} {
+	for _, dir := range []string{j.InForce(), j.Ledgers(), j.OwnRoot() + "/rounds", j.Runs(), j.Offsets(), j.Clocks()} {
 		more, err := a.withChildren(ctx, dir)
 		if err != nil {
 			return err

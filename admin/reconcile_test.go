@@ -33,6 +33,7 @@ func (b *bed) litter() {
 	b.put("/elasticron/shop/deleted/notices", "")
 	b.put("/elasticron/shop/deleted/offsets/0", "{}")
 	b.put("/elasticron/shop/deleted/offsets/1", "{}")
+	b.put("/elasticron/shop/deleted/runs/7/"+goneID, "{}")
 	b.put("/elasticron/shop/deleted/inforce/base", "{}")
 	b.put("/elasticron/shop/team/deleted/lives", "")
 }

@@ -51,7 +51,7 @@ func (a *Admin) removeServer(ctx context.Context, j layout.Job, n registry.Node)
 		if nodes[0].Version != n.Version {
 			return nil, ErrChanged
 		}
-		return []registry.Op{registry.Delete(n.Path, n.Version)}, nil
+		return []registry.Op{registry.Delete(n.Path, n.Version)}, a.clearBelow(ctx, n.Path)
 	})
 	if err != nil {
 		return err

@@ -231,7 +231,7 @@ func (a *Admin) mark(ctx context.Context, path string, wanted bool) error {
 			return nil, err
 		}
 		if !wanted {
-			return []registry.Op{registry.Delete(path, nodes[0].Version)}, nil
+			return []registry.Op{registry.Delete(path, nodes[0].Version)}, a.clearBelow(ctx, path)
 		}
 		if !nodes[1].Exists() {
 			if err := registry.EnsurePath(ctx, a.store, parent); err != nil {
@@ -240,6 +240,17 @@ func (a *Admin) mark(ctx context.Context, path string, wanted bool) error {
 		}
 		return []registry.Op{registry.Create(path, nil)}, nil
 	})
+}
+
+// clearBelow deletes what somebody has made below a node that says something by its existence alone.
+func (a *Admin) clearBelow(ctx context.Context, path string) error {
+	names, err := children(ctx, a.store, path)
+	for _, name := range names {
+		if err := registry.DeleteTree(ctx, a.store, path+"/"+name); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // Pause pauses the instances of a job that have a stable name (Instance.Name), also those

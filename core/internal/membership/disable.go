@@ -12,9 +12,9 @@ import (
 // Disable disables the job in its configuration, for all members, and says why. A job that is
 // disabled already keeps the reason that it has.
 func (m *Member) Disable(ctx context.Context, reason string) error {
-	for {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		// Somebody who changes the configuration at the same time does not hinder it.
-		if err := m.disable(ctx, reason); !errors.Is(err, registry.ErrVersion) || ctx.Err() != nil {
+		if err := m.disable(ctx, reason); !errors.Is(err, registry.ErrVersion) || !settle.Pause(ctx, pause) {
 			return err
 		}
 	}

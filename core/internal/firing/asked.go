@@ -2,6 +2,7 @@ package firing
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -94,8 +95,14 @@ func (d *demand) Op([]execution.Change) registry.Op { return registry.Check(d.pa
 // Refused implements execution.Further.
 func (d *demand) Refused(error) bool { return false }
 
-// maxTexts bounds what the texts of a run's results take at one instance.
-const maxTexts = 64 << 10
+const (
+	// maxTexts bounds what the texts of a run's results take at one instance, with what each takes besides.
+	maxTexts = 64 << 10
+	// leastText is what there is of one at least, as long as there is room.
+	leastText = 256
+	// answerBytes is what an answer takes besides its text.
+	answerBytes = 64
+)
 
 // results are those of one run at one registration. A commit writes what it knows of those
 // before it and its own.
@@ -132,28 +139,60 @@ func (r *results) Op(changes []execution.Change) registry.Op {
 	return registry.Create(r.path, value)
 }
 
-// answers groups the items that have ended alike. Texts are cut where they take too much.
+// answers groups the items that have ended alike. Texts are cut, and left out, where they take too much: what an item has
+// come to is not to be lost with them.
 func answers(ended map[int]outcome) []layout.Answer {
 	alike := map[outcome][]int{}
 	for n, o := range ended {
 		alike[o] = append(alike[o], n)
 	}
-	told := make([]layout.Answer, 0, len(alike))
-	first := map[string]int{}
+	order := make([]outcome, 0, len(alike))
 	for o, of := range alike {
+		slices.Sort(of)
+		order = append(order, o)
+	}
+	slices.SortFunc(order, func(x, y outcome) int { return cmp.Compare(alike[x][0], alike[y][0]) })
+	fits := map[outcome][]int{}
+	room, share := maxTexts, max(maxTexts/max(1, len(order)), leastText)
+	for _, o := range order {
+		is := o
+		if o.text != "" {
+			is.text = fit(o.text, min(room-answerBytes, share))
+			room -= answerBytes + written(is.text)
+		}
+		fits[is] = append(fits[is], alike[o]...)
+	}
+	told := make([]layout.Answer, 0, len(fits))
+	first := map[string]int{}
+	for o, of := range fits {
 		slices.Sort(of)
 		a := layout.Answer{Items: ledger.FormatRange(of), Outcome: string(o.word), Text: o.text}
 		first[a.Items] = of[0]
 		told = append(told, a)
 	}
 	slices.SortFunc(told, func(a, b layout.Answer) int { return cmp.Compare(first[a.Items], first[b.Items]) })
-	room := maxTexts
-	share := maxTexts / max(1, len(told))
-	for i := range told {
-		told[i].Text = clip(told[i].Text, min(room, max(share, 256)))
-		room -= len(told[i].Text)
-	}
 	return told
+}
+
+// written is how long a text is in JSON.
+func written(text string) int {
+	value, _ := json.Marshal(text) // a string can be written
+	return len(value)
+}
+
+// fit is as much of a text as may be written in so many bytes.
+func fit(text string, most int) string {
+	if most <= 0 {
+		return ""
+	}
+	for text = clip(text, most); text != ""; {
+		long := written(text)
+		if long <= most {
+			break
+		}
+		text = clip(text, len(text)*most/long)
+	}
+	return text
 }
 
 // clip returns at most so many bytes of a text, valid in UTF-8.

@@ -93,6 +93,10 @@ func (l *Leader) answer(ctx context.Context, plan *sharding.Plan) error {
 // spare returns nil for what a refusal says of one node alone: no other is to wait for it. It is seen to once nothing is in
 // its way, and is left where that goes on.
 func (a *answering) spare(at string, err error) error {
+	if errors.Is(err, registry.ErrInvalid) { // it would outgrow a value, now and later
+		a.l.hinders(at, err, true)
+		return nil
+	}
 	failed, refused := errors.AsType[*registry.CommitError](err)
 	if !refused || failed.Index < guardOps {
 		return err
@@ -159,7 +163,7 @@ func (a *answering) see(ctx context.Context) (open map[int64]bool, err error) {
 	open = map[int64]bool{}
 	for i := range a.runs {
 		r := &a.runs[i]
-		if r.Closed.IsZero() {
+		if r.Closed.IsZero() && !a.l.isLeft(r.node.Path) {
 			if err = a.spare(r.node.Path, a.run(ctx, r.node, &r.Run)); err != nil {
 				return nil, err
 			}
@@ -317,12 +321,18 @@ func (a *answering) accept(ctx context.Context, n registry.Node) error {
 		}
 	}
 	job := a.l.cfg.Job
+	value := layout.MarshalRun(r)
+	if most := a.l.cfg.Session.Limits().MaxValue; len(value) > most { // nor would its answer be read
+		r = layout.Run{Number: r.Number, Request: id, At: r.At, Closed: a.now, Problem: fmt.Sprintf(
+			"the request is too long: with what becomes of it, it takes %d bytes of the %d that a node holds", len(value), most)}
+		value = layout.MarshalRun(r)
+	}
 	count := registry.Create(job.Runs(), layout.MarshalCounter(r.Number))
 	if a.counter.Exists() {
 		count = registry.Set(job.Runs(), count.Value, a.counter.Version)
 	}
 	err = a.commit(ctx, registry.Delete(n.Path, n.Version), count,
-		registry.Create(job.RunResults(r.Number), nil), registry.Create(job.Run(r.Number), layout.MarshalRun(r)))
+		registry.Create(job.RunResults(r.Number), nil), registry.Create(job.Run(r.Number), value))
 	if failed, is := errors.AsType[*registry.CommitError](err); is && errors.Is(err, registry.ErrExists) && failed.Index >= guardOps+2 {
 		return errors.Join(err, a.take(ctx, r.Number)) // somebody has made a node of that number
 	}
@@ -336,7 +346,7 @@ func (a *answering) accept(ctx context.Context, n registry.Node) error {
 	} else {
 		a.counter = registry.Node{Path: job.Runs(), Created: 1}
 	}
-	a.runs = append(a.runs, asked{r, registry.Node{Path: job.Run(r.Number), Created: 1, Value: layout.MarshalRun(r)}})
+	a.runs = append(a.runs, asked{r, registry.Node{Path: job.Run(r.Number), Created: 1, Value: value}})
 	return nil
 }
 

@@ -432,3 +432,35 @@ func TestAMemoryKnowsHowLongRequestsStand(t *testing.T) {
 		require.Empty(t, m.before)
 	})
 }
+
+// A request whose run would outgrow a node is answered, and a run that would when it is closed is left: no other waits
+// for either.
+func TestWhatOutgrowsANode(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.change(func(f *Facts) { f.Asked = true })
+		m := b.join("a", at(time.Millisecond))
+		b.until("it leads", func() bool { return b.led(m) && b.spread(6, "a") })
+		most := m.ses.Limits().MaxValue
+		open := layout.Run{Number: 1, Request: "open", Epoch: 1, At: time.Now(), Items: "0", Total: 6}
+		open.Parameter = strings.Repeat("x", most-len(layout.MarshalRun(open))-20)
+		long := layout.Request{Items: "0"}
+		long.Parameter = strings.Repeat("x", most-len(layout.MarshalRequest(long))-20)
+		b.commit(
+			registry.Create(b.job.Runs(), []byte("1")), registry.Create(b.job.RunResults(1), nil),
+			registry.Create(b.job.RunResult(1, "a"), layout.MarshalResults(layout.Results{Results: []layout.Answer{{Items: "0", Outcome: "succeeded"}}})),
+		)
+		b.commit(registry.Create(b.job.Run(1), layout.MarshalRun(open)))
+		b.commit(registry.Create(b.job.Request("long"), layout.MarshalRequest(long)))
+		b.commit(registry.Create(b.job.Request("short"), layout.MarshalRequest(layout.Request{Items: "0"})))
+		m.Answer()
+		took := b.until("the last request is accepted", func() bool { return b.runOf("short") != nil })
+		require.Less(t, took, time.Second)
+		require.Contains(t, b.runOf("long").Problem, "the request is too long")
+		require.False(t, b.runOf("long").Closed.IsZero())
+		require.True(t, b.runOf("open").Closed.IsZero())
+		b.commit(registry.Create(b.job.RunResult(3, "a"), layout.MarshalResults(layout.Results{Results: []layout.Answer{{Items: "0", Outcome: "succeeded"}}})))
+		b.until("its run is closed", func() bool { return !b.runOf("short").Closed.IsZero() })
+		require.Less(t, b.counted(time.Minute), 100)
+		require.Len(t, of[event.Warning](m), 1, "%v", of[event.Warning](m))
+	})
+}

@@ -419,3 +419,25 @@ func TestWithoutAScheduler(t *testing.T) {
 	require.Equal(t, "1", at.Position().Offset)
 	require.Equal(t, 4, at.Position().Total)
 }
+
+// Two offsets of one run that are set at the same time share its hold on the item, and one of them is moved.
+func TestOffsetsOfOneRunAtTheSameTime(t *testing.T) {
+	onBed(t, func(b *bed) {
+		b.run(b.start("a", hourly), func(ctx context.Context, s core.Shard) {
+			errs, set := make(chan error, 2), 0
+			for _, at := range []*offset.Offset{b.open(ctx, s), b.open(ctx, s)} {
+				go func() { errs <- at.Set(ctx, "1", offset.Counted{Success: 1}) }()
+			}
+			for range cap(errs) {
+				if err := <-errs; err == nil {
+					set++
+				} else {
+					require.ErrorIs(b, err, offset.ErrMoved)
+				}
+			}
+			require.Equal(b, 1, set)
+		})
+		v, _ := b.stored(0)
+		require.EqualValues(b, 1, v.Success)
+	})
+}

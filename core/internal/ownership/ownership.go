@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/elasticron/elasticron/core/internal/settle"
@@ -37,7 +38,21 @@ type Ownership struct {
 	// Now is the wall clock.
 	Now func() time.Time
 
+	mu    sync.Mutex
 	guard []registry.Op // what commits check; nil until the registry was asked
+}
+
+// known is what commits check.
+func (o *Ownership) known() []registry.Op {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.guard
+}
+
+func (o *Ownership) know(guard []registry.Op) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.guard = guard
 }
 
 // A Change is what shall be committed.
@@ -50,20 +65,23 @@ type Change struct {
 }
 
 // Commit applies a change, or says that it was not and will not be. It goes on for as long as that
-// is not known and ctx lasts, and calls hindered about once a second while it is held up.
+// is not known and ctx lasts, and calls hindered about once a second while it is held up. It is safe
+// for concurrent use.
 func (o *Ownership) Commit(ctx context.Context, c Change, hindered func(error)) error {
-	for {
-		if o.guard == nil {
-			if err := o.look(ctx, hindered); err != nil {
-				o.guard = nil
+	for guard := o.known(); ; guard = nil {
+		if guard == nil {
+			var err error
+			if guard, err = o.look(ctx, hindered); err != nil {
+				o.know(nil)
 				return err
 			}
+			o.know(guard)
 		}
-		checks := len(o.guard)
+		checks := len(guard)
 		// What a guard checks never comes back once it has passed: the names are those of one
 		// registration. So a refusal there rules out all attempts.
 		_, err := settle.Commit{
-			Store: o.Store, Ops: slices.Concat(o.guard, c.Ops), Marker: checks + c.Marker, Shows: c.Shows,
+			Store: o.Store, Ops: slices.Concat(guard, c.Ops), Marker: checks + c.Marker, Shows: c.Shows,
 		}.Run(ctx, hindered)
 		failed, refused := errors.AsType[*registry.CommitError](err)
 		switch {
@@ -72,53 +90,55 @@ func (o *Ownership) Commit(ctx context.Context, c Change, hindered func(error)) 
 		case failed.Index >= checks:
 			return &registry.CommitError{Index: failed.Index - checks, Op: failed.Op, Err: failed.Err}
 		}
-		o.guard = nil
 	}
 }
 
 // look makes the guard, unless the item is another's.
-func (o *Ownership) look(ctx context.Context, hindered func(error)) error {
+func (o *Ownership) look(ctx context.Context, hindered func(error)) (guard []registry.Op, err error) {
 	for {
 		if id := o.Registration(); id != "" {
-			stands, is, err := o.read(ctx, id, hindered)
+			guard, is, err := o.read(ctx, id, hindered)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if stands {
-				return o.holds(is)
+			if guard != nil {
+				return guard, o.holds(is)
 			}
 		}
 		// The instance registers anew, or its session has ended, which ends ctx.
 		if !settle.Pause(ctx, pause) {
-			return fmt.Errorf("%w: %w", ErrNotOwner, context.Cause(ctx))
+			return nil, fmt.Errorf("%w: %w", ErrNotOwner, context.Cause(ctx))
 		}
 	}
 }
 
-// read reads what a registration says of the item, and makes the guard. It reports false where that does
+// read reads what a registration says of the item, and makes the guard. There is none where that does
 // not stand, or not yet.
-func (o *Ownership) read(ctx context.Context, id string, hindered func(error)) (stands bool, is pages.Found, err error) {
+func (o *Ownership) read(ctx context.Context, id string, hindered func(error)) (guard []registry.Op, is pages.Found, err error) {
 	get := func(ctx context.Context, paths ...string) ([]registry.Node, error) {
 		return settle.Get(ctx, o.Store, hindered, paths...)
 	}
 	stood, err := get(ctx, o.Job.Life(id), o.Job.Notice(id))
 	if err != nil {
-		return false, is, err
+		return nil, is, err
 	}
 	// Read second: what the leader does to it from now on sets the notice again.
 	led, err := get(ctx, o.Job.Ledger(id))
 	if err != nil || !stood[0].Exists() || !stood[1].Exists() || !led[0].Exists() {
-		return false, is, err
+		return nil, is, err
 	}
 	if is, err = pages.Item(ctx, get, o.Item, led[0]); err != nil {
-		return false, is, err
+		return nil, is, err
 	}
-	o.guard = []registry.Op{
+	if !is.Node.Exists() || errors.Is(is.Err, ledger.ErrTorn) {
+		return nil, is, nil
+	}
+	guard = []registry.Op{
 		registry.Check(o.Job.Life(id), registry.AnyVersion),
 		registry.Check(o.Job.Ledger(id), registry.AnyVersion),
 		registry.Check(o.Job.Notice(id), stood[1].Version),
 	}
-	return is.Node.Exists() && !errors.Is(is.Err, ledger.ErrTorn), is, nil
+	return guard, is, nil
 }
 
 // holds reports as an error that a ledger does not hold the run.

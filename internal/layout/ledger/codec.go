@@ -421,7 +421,7 @@ func parseInstant(s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	t = t.UTC()
-	if err != nil || t.Year() < 0 || t.Year() > 9999 {
+	if err != nil || t.Year() < 1 || t.Year() > 9999 { // who computes with one may write the instant before it
 		return time.Time{}, fmt.Errorf("%.40q is not a time such as 2006-01-02T15:04:05Z", s)
 	}
 	return t, nil

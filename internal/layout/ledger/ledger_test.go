@@ -24,7 +24,7 @@ var instants = rapid.OneOf(
 	rapid.SampledFrom([]time.Time{
 		time.Unix(0, 0), time.Unix(0, 1), time.Unix(-1, 0), due, due.Add(time.Nanosecond),
 		due.In(time.FixedZone("east", 19_800)), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC),
-		time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC), time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC),
 		time.Date(2262, 4, 12, 0, 0, 0, 0, time.UTC),
 		// The same UnixNano as due, by wrapping: 2^64 ns later.
 		due.Add(1<<63 - 1).Add(1<<63 - 1).Add(2),
@@ -281,6 +281,7 @@ var bad = map[string]string{
 	`{"total":3,"names":["a"],"groups":[{"items":"0","bound":-1}]}`:                                                    "bound",
 	`{"total":3,"names":[""],"groups":[{"items":"0","bound":1}]}`:                                                      "bound",
 	`{"total":3,"names":["a"],"groups":[{"items":"0","bound":"a"}]}`:                                                   "bound",
+	`{"total":3,"groups":[{"items":"0","run":"0000-01-01T00:00:00Z"}]}`:                                                "run",
 	`{"total":3,"names":7}`:                                                                                            "names",
 	`{"total":3,"groups":[{"items":"0","leaving":"yes"}]}`:                                                             "leaving",
 	`{"total":3,"groups":[{"items":"` + strings.Repeat("1-0 ", 50_000) + `"}]}`:                                        "items",
@@ -353,6 +354,8 @@ func requireUsable(t *testing.T, l *Ledger) {
 	l.Epoch, l.Seq = int(min(int64(l.Epoch)+1, MaxCount)), min(l.Seq+1, MaxCount)
 	require.Positive(t, l.Asked()+1)
 	require.False(t, l.Rounds().Completed.After(Always))
+	_, err := DecodeRounds(l.Rounds().Encode())
+	require.NoError(t, err)
 	for _, n := range l.Numbers() {
 		it, _ := l.Get(n)
 		it.Redo.Tries = int(min(int64(it.Redo.Tries)+1, MaxCount))

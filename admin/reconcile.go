@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -388,11 +389,8 @@ func (a *Admin) patience(ctx context.Context, j layout.Job) (time.Duration, erro
 	if err != nil {
 		return 0, err
 	}
-	every := usual
-	if c, err := j.UnmarshalConfig(nodes[0].Value); err == nil && c.ReconcileIntervalMinutes > 0 {
-		every = time.Duration(c.ReconcileIntervalMinutes) * time.Minute
-	}
-	return 3 * every, nil
+	c, _ := j.UnmarshalConfig(nodes[0].Value) // of one that cannot be read it is zero
+	return 3 * cmp.Or(c.ReconcileInterval(), usual), nil
 }
 
 // deleteRecords deletes the state of a job that is gone. The directory of lives goes

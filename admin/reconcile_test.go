@@ -229,3 +229,18 @@ func TestNewAndErrors(t *testing.T) {
 		require.ErrorIs(b, err, context.Canceled)
 	})
 }
+
+// A server is given time to come back, also where a reconciliation comes once in thousands of years.
+func TestReconcileOfAJobThatWantsNone(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.put("/shop/hello/config", strings.Replace(javaConfig("hello", 2), "reconcileIntervalMinutes: 10", "reconcileIntervalMinutes: 2147483647", 1))
+		b.put("/shop/hello/servers/10.0.0.9", "ENABLED")
+		found, err := b.Inspect(b.Context(), "hello")
+		require.NoError(b, err)
+		require.Equal(b, "server /shop/hello/servers/10.0.0.9\n", lines(found))
+		found.At = found.At.Add(-time.Hour)
+		report, err := b.Reconcile(b.Context(), "hello", found)
+		require.NoError(b, err)
+		require.Contains(b, lines(report), "kept: the report is 1h0m0s old")
+	})
+}

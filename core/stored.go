@@ -68,11 +68,8 @@ func ReadConfig(text []byte) (JobConfig, error) {
 		Gap: c.Props[settings.PropGap], Overlap: c.Props[settings.PropOverlap], Shards: c.ShardingTotalCount,
 		JobParam: c.JobParameter, ShowRunningAfter: show, BeginAhead: ahead, Failover: c.Failover, Strategy: c.JobShardingStrategyType,
 		MaxTimeDiff: time.Duration(max(c.MaxTimeDiffSeconds, 0)) * time.Second, Description: c.Description, Label: c.Label,
-		ReconcileInterval: time.Duration(c.ReconcileIntervalMinutes) * time.Minute,
+		ReconcileInterval: cmp.Or(c.ReconcileInterval(), -1), // never
 		Disabled:          c.Disabled, Overwrite: c.Overwrite, StaticSharding: c.StaticSharding,
-	}
-	if c.ReconcileIntervalMinutes <= 0 {
-		out.ReconcileInterval = -1 // never
 	}
 	if len(params) > 0 {
 		out.ItemParams = params

@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -97,4 +99,14 @@ func TestJobConfigSchedule(t *testing.T) {
 	require.Equal(t, at.AddDate(0, 0, 1), next)
 	_, err = core.JobConfig{Name: "hello", Cron: "x"}.Schedule()
 	require.ErrorContains(t, err, `job "hello": Cron: `)
+}
+
+// An interval of thousands of years, as who wants none may write it, is no short one, and stays one that can be changed.
+func TestAnIntervalThatNobodyWaitsFor(t *testing.T) {
+	for _, minutes := range []int{math.MaxInt32, 307_445_735, 153_722_868, 60_000_000} {
+		c, err := core.ReadConfig(fmt.Appendf(nil, "jobName: a\ncron: 0 0 3 * * ?\nshardingTotalCount: 1\nreconcileIntervalMinutes: %d\n", minutes))
+		require.NoError(t, err)
+		require.Greater(t, c.ReconcileInterval, 10*365*24*time.Hour, "%d", minutes)
+		require.NoError(t, c.Validate())
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"time"
 
 	"github.com/elasticron/elasticron/internal/field"
 )
@@ -52,6 +53,14 @@ type Config struct {
 	StaticSharding         bool
 	// TimeZone is empty for the local one.
 	TimeZone string
+}
+
+// mostReconcile is more than anybody waits; three times as long still is a time.Duration.
+const mostReconcile = 50 * 365 * 24 * time.Hour
+
+// ReconcileInterval is ReconcileIntervalMinutes; 0 is never.
+func (c *Config) ReconcileInterval() time.Duration {
+	return time.Duration(min(max(c.ReconcileIntervalMinutes, 0), int(mostReconcile/time.Minute))) * time.Minute
 }
 
 // Props are the settings of a kind of job and of its handlers. They may hold

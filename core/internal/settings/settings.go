@@ -98,7 +98,7 @@ func Parse(job string, c layout.Config, own map[string]strategy.Strategy) (Setti
 	s := Settings{
 		Stored: c, Monitor: c.MonitorExecution, Zone: zoneThatCounts(c),
 		Gap: cmp.Or(c.Props[PropGap], "run-after"), Overlap: cmp.Or(c.Props[PropOverlap], "first"),
-		Reconcile: time.Duration(max(c.ReconcileIntervalMinutes, 0)) * time.Minute,
+		Reconcile: c.ReconcileInterval(),
 	}
 	var errs [8]error
 	s.ShowAfter, errs[4] = ParseShowRunning(c.Props[PropShowRunning])

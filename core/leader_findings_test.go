@@ -294,6 +294,33 @@ func TestALeaderOutlivesAStrategyThatPanics(t *testing.T) {
 	}
 }
 
+// A strategy that does not return is told, and holds up no other job: neither over the loss of the session, nor at Stop.
+func TestAStrategyThatDoesNotReturn(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		w, e, cfg, other := newWitness(), &erring{}, everySecond, everySecond
+		cfg.Name, cfg.Strategy = "hung", "ERRING"
+		let := make(chan struct{})
+		defer close(let)
+		e.set(func(strategy.Input) strategy.Assignment { <-let; return nil })
+		a := b.prepare("a", w, other, core.WithStrategy("ERRING", e))
+		require.NoError(b, a.Add(core.JobFunc(func(context.Context, core.Shard) error { return nil }), cfg))
+		require.NoError(b, a.Start(b.Context()))
+		b.until("the other job has its items", func() bool { return allOwned(4, a) })
+		pause(time.Minute)
+		told := 0
+		for _, e := range of[event.Warning](a) {
+			if strings.Contains(e.Problem, `the sharding strategy "ERRING" has not returned within 10s`) {
+				told++
+			}
+		}
+		require.Equal(b, 1, told)
+		b.expire(a.State().Session)
+		ran := w.count()
+		b.until("the other job goes on in another session", func() bool { return w.count() > ran+8 })
+		a.stop(b)
+	})
+}
+
 // requestsIn are those that an instance makes in a while.
 func requestsIn(while time.Duration, in *instance) int64 {
 	before := requests(in)

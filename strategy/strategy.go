@@ -15,7 +15,8 @@ import (
 type Strategy interface {
 	// Name is what a job's configuration calls the strategy. It never changes.
 	Name() string
-	// Assign answers with an entry for each instance, empty if it gets nothing.
+	// Assign answers with an entry for each instance, empty if it gets nothing. It returns
+	// soon: items stay where they are until it does.
 	Assign(in Input) Assignment
 }
 

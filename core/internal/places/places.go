@@ -69,23 +69,42 @@ type Places struct {
 }
 
 // A queue is what waits for a place, in its order.
-type queue []*waiter
+type queue struct {
+	all     []*waiter
+	dropped int // of them
+}
+
+func (q *queue) add(r Run) *waiter {
+	w := &waiter{run: r, in: q}
+	q.all = append(q.all, w)
+	return w
+}
 
 // next takes the first run out that was not dropped, or returns nil.
 func (q *queue) next() *waiter {
-	for len(*q) > 0 {
-		w := (*q)[0]
-		(*q)[0] = nil
-		if *q = (*q)[1:]; !w.dropped {
+	for len(q.all) > 0 {
+		w := q.all[0]
+		q.all[0] = nil
+		if q.all = q.all[1:]; w.run != nil {
 			return w
 		}
+		q.dropped--
 	}
 	return nil
 }
 
+// drop takes a run out. Who was dropped is not kept: while a function does not return there may be ever more of them.
+func (q *queue) drop(w *waiter) {
+	w.run = nil
+	if q.dropped++; 2*q.dropped > len(q.all) {
+		q.all = slices.DeleteFunc(q.all, func(w *waiter) bool { return w.run == nil })
+		q.dropped = 0
+	}
+}
+
 type waiter struct {
-	run     Run
-	dropped bool
+	run Run // nil: it was dropped
+	in  *queue
 }
 
 // New returns places for limit items at once. returned, which may be nil, is called
@@ -103,12 +122,11 @@ func (p *Places) Submit(r Run) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.active >= p.limit {
-		w, q := &waiter{run: r}, &p.others
+		q := &p.others
 		if r.First() {
 			q = &p.first
 		}
-		*q = append(*q, w)
-		lazymap.Set(&p.waiting, r.Item(), w)
+		lazymap.Set(&p.waiting, r.Item(), q.add(r))
 		return
 	}
 	p.active++
@@ -124,7 +142,7 @@ func (p *Places) Drop(item int) bool {
 	if w == nil {
 		return false
 	}
-	w.dropped = true
+	w.in.drop(w)
 	delete(p.waiting, item)
 	return true
 }

@@ -187,6 +187,33 @@ func TestDrop(t *testing.T) {
 	})
 }
 
+// While a function does not return, what was dropped is not kept, however often it waits again, as after each loss of the
+// session.
+func TestWhatWasDroppedIsNotKept(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var l log
+		p, free := New(1, nil), make(chan struct{})
+		p.Submit(&run{log: &l, item: 0, call: func() error { <-free; return nil }})
+		for range 100 {
+			for n := 1; n < 10; n++ {
+				p.Submit(&run{log: &l, item: n, first: n%2 == 0})
+			}
+			for n := 1; n < 9; n++ {
+				require.True(t, p.Drop(n))
+			}
+			require.False(t, p.Drop(1))
+			require.Equal(t, []int{9}, p.Queued())
+			require.LessOrEqual(t, len(p.first.all), 8)
+			require.True(t, p.Drop(9))
+			require.LessOrEqual(t, len(p.others.all), 2)
+		}
+		p.Submit(&run{log: &l, item: 1})
+		close(free)
+		p.Wait()
+		require.Equal(t, []string{"enter 0", "call 0", "left 0", "enter 1", "call 1", "left 1"}, l.take())
+	})
+}
+
 func TestARunMayRefuseItsPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := &log{}

@@ -181,7 +181,7 @@ func until(r Rule, f Fires, s Span, oldest time.Time, prompt bool, runs []time.T
 		next = s.Now.Add(time.Hour) // another decision is cheap
 	}
 	if !oldest.IsZero() && r.Window > 0 {
-		next = earlier(next, oldest.Add(max(r.Window, Prompt)+1))
+		next = earlier(next, oldest.Add(max(r.Window, Prompt)).Add(1))
 	}
 	if prompt {
 		next = earlier(next, runs[len(runs)-1].Add(Prompt+1))

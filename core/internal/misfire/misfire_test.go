@@ -1,6 +1,7 @@
 package misfire
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -179,6 +180,14 @@ func TestADecisionHoldsForAWhile(t *testing.T) {
 		}
 	})
 	require.Greater(t, 20*held, tried, "chance has played too little")
+}
+
+// The longest window is no other: a decision holds until the next fire.
+func TestADecisionHoldsWithTheLongestWindow(t *testing.T) {
+	d := Decide(Rule{Window: math.MaxInt64}, seconds(10, 20, 30), Span{From: at(5), UpTo: at(25), Now: at(25), Up: at(0)})
+	require.Equal(t, []time.Time{at(20)}, d.Runs)
+	require.Equal(t, 1, d.Folded.Count)
+	require.Equal(t, at(30), d.Until)
 }
 
 // A line fires as the one schedule until since, since included, and as the other afterwards.

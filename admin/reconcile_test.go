@@ -244,3 +244,20 @@ func TestReconcileOfAJobThatWantsNone(t *testing.T) {
 		require.Contains(b, lines(report), "kept: the report is 1h0m0s old")
 	})
 }
+
+// A job whose path is a namespace takes no job of that with it.
+func TestRemoveJobTakesNoNamespaceWithIt(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.put("/shop/hello/config", javaConfig("hello", 2))
+		b.put("/shop/hello/team/config", javaConfig("team", 2))
+		b.put("/elasticron/shop/hello/lives", "")
+		b.put("/elasticron/shop/hello/team/lives", "")
+		require.ErrorContains(b, b.RemoveJob(b.Context(), "hello"), `its path is a namespace with jobs, "team" among them`)
+		for _, kept := range []string{"/shop/hello/config", "/shop/hello/team/config", "/elasticron/shop/hello/team/lives"} {
+			require.True(b, b.get(kept).Exists(), kept)
+		}
+		require.NoError(b, b.Readmit(b.Context(), "hello"), "it was not removed")
+		b.remove("/shop/hello/team/config")
+		require.NoError(b, b.RemoveJob(b.Context(), "hello"))
+	})
+}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"time"
@@ -11,7 +12,8 @@ import (
 )
 
 // RemoveJob removes a job: its configuration, its records, everything. It fails with an
-// *InUseError while an instance is registered; Shutdown comes first. What remains is a
+// *InUseError while an instance is registered; Shutdown comes first. It fails, too, where the job's path
+// is a namespace that has jobs: they would go with it. What remains is a
 // mark that the job was removed: a process that starts with the job fails and says so,
 // until Readmit. Members of ElasticJob itself do not know of the mark.
 //
@@ -20,6 +22,9 @@ import (
 // any error.
 func (a *Admin) RemoveJob(ctx context.Context, job string) error {
 	j, err := layout.New(a.namespace, job)
+	if err == nil {
+		err = a.namesNoNamespace(ctx, j)
+	}
 	if err == nil {
 		err = a.markRemoved(ctx, j)
 	}
@@ -69,6 +74,28 @@ func (a *Admin) markRemoved(ctx context.Context, j layout.Job) error {
 	})
 }
 
+// namesNoNamespace fails where jobs stand below a job, as in a namespace that has its path.
+func (a *Admin) namesNoNamespace(ctx context.Context, j layout.Job) error {
+	if err := a.store.Sync(ctx); err != nil {
+		return err
+	}
+	names, err := children(ctx, a.store, j.Root())
+	if err != nil {
+		return err
+	}
+	configs := make([]string, len(names))
+	for i, name := range names {
+		configs[i] = j.Root() + "/" + name + "/config"
+	}
+	nodes, err := a.store.Get(ctx, configs...)
+	for i, n := range nodes {
+		if n.Exists() {
+			return fmt.Errorf("its path is a namespace with jobs, %q among them, which would be removed with it; remove those first, or delete the job's own nodes by hand", names[i])
+		}
+	}
+	return err
+}
+
 // everybody returns the ids of the instances of a job that are there.
 func (a *Admin) everybody(ctx context.Context, j layout.Job) ([]string, error) {
 	instances, err := children(ctx, a.store, j.Instances())
@@ -83,6 +110,9 @@ func (a *Admin) everybody(ctx context.Context, j layout.Job) ([]string, error) {
 
 // clear deletes everything of a job but the mark.
 func (a *Admin) clear(ctx context.Context, j layout.Job) error {
+	if err := a.namesNoNamespace(ctx, j); err != nil {
+		return err
+	}
 	names, err := children(ctx, a.store, j.OwnRoot())
 	if err != nil {
 		return err

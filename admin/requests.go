@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/elasticron/elasticron/core/request"
 	"github.com/elasticron/elasticron/internal/field"
@@ -38,6 +39,9 @@ func (a *Admin) trigger(ctx context.Context, job string, r request.Request) (str
 	}
 	if len(r.Param) > request.MaxParam {
 		return "", field.Errorf("Param", "has %d bytes, at most %d fit", len(r.Param), request.MaxParam)
+	}
+	if !utf8.ValidString(r.Param) {
+		return "", field.Errorf("Param", "is not UTF-8; encode it")
 	}
 	asked := layout.Request{Parameter: r.Param, Refuse: r.Refuse, By: r.By}
 	if len(r.Items) > 0 {

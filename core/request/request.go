@@ -11,7 +11,7 @@ import (
 type Request struct {
 	// Items are the sharding items that are to run; none are all.
 	Items []int
-	// Param is core.Shard.RequestParam of the run, at most MaxParam bytes.
+	// Param is core.Shard.RequestParam of the run: UTF-8, at most MaxParam bytes.
 	Param string
 	// Refuse: an item that runs when the request is accepted answers Busy. Else it runs when it
 	// has ended.

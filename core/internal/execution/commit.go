@@ -72,7 +72,7 @@ func (r *Recorder) commit(ctx context.Context, entries []*entry) {
 		r.revert(b)
 		r.mu.Lock()
 		r.stale = r.stale || out.Uncertain || failed.Index == 1
-		r.refused = !out.Uncertain && failed.Index == 1 && errors.Is(failed, registry.ErrVersion)
+		r.refused = failed.Index == 1 && errors.Is(failed, registry.ErrVersion)
 		r.mu.Unlock()
 		if out.Uncertain && failed.Index == 1 { // an attempt may have been applied, and somebody has written since
 			for _, e := range b.entries {
@@ -107,6 +107,7 @@ func (r *Recorder) applied(b *batch, out settle.Outcome) {
 	r.version++
 	r.led.Written()
 	r.atMost, r.alone = 0, 0
+	r.learn(0) // no attempt before, which went by the same version, has been applied
 	r.stale = r.stale || out.Uncertain
 	r.rounds = r.rounds || b.signal > 0
 	if r.told != nil {

@@ -22,7 +22,8 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	r.mu.Lock()
 	stale, refused, path := r.stale, r.refused, r.place.Ledger
 	node := registry.Node{Path: path, Created: r.created, Version: r.written.Version, Value: r.written.Value}
-	news := node.Version > r.version
+	known := r.version
+	news := node.Version > known
 	if stale && news { // a notice does not say when a ledger was set: the fence of a begin that it shows
 		news = !slices.ContainsFunc(r.queue, func(e *entry) bool { return e.unknown != 0 })
 	}
@@ -44,6 +45,9 @@ func (r *Recorder) adopt(ctx context.Context) bool {
 	}
 	if !r.adoptNode(ctx, node, refused) {
 		return false // what is unknown stays so, for Resume
+	}
+	if refused && node.Version == known {
+		return true // it is not as it is shown: what is unknown stays so
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

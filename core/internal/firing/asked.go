@@ -176,7 +176,10 @@ func answers(ended map[int]outcome) []layout.Answer {
 
 // written is how long a text is in JSON.
 func written(text string) int {
-	value, _ := json.Marshal(text) // a string can be written
+	value, err := json.Marshal(text)
+	if err != nil {
+		panic("firing: " + err.Error()) // a string can be written
+	}
 	return len(value)
 }
 

@@ -2,7 +2,11 @@ package coretest
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,7 +23,7 @@ const (
 	patience = 48 * time.Hour
 	// lookFirst and lookLast bound the pauses between two looks, in fake time.
 	lookFirst, lookLast = time.Millisecond, 10 * time.Second
-	// stopWait is how long the runs of an instance have to end by themselves, in fake time.
+	// stopWait is how long the runs of an instance have until their contexts end, in fake time.
 	stopWait = time.Minute
 )
 
@@ -48,12 +52,20 @@ type Cluster struct {
 	mu       sync.Mutex
 	runs     []*ItemRun
 	outcomes map[fire]map[int]bool // the items of a fire that have their outcome
+	spans    []span                // and those that have one of many fires at once
 }
 
 // A fire is one fire of a job.
 type fire struct {
 	job string
 	due int64
+}
+
+// A span is an outcome of some items, of the fires from first to last.
+type span struct {
+	job         string
+	items       []int
+	first, last time.Time
 }
 
 // An Instance is one process of the cluster, as far as jobs see it.
@@ -146,7 +158,8 @@ func (c *Cluster) next(job string) time.Time {
 	return due
 }
 
-// Complete waits until every item has its outcome of a fire: it has ended, was cut, or was skipped.
+// Complete waits until every item has its outcome of a fire: it has ended, was cut, was skipped, or a later run stands
+// for it.
 func (c *Cluster) Complete(job string, due time.Time) {
 	c.t.Helper()
 	c.until("the fire is complete", func() bool {
@@ -160,7 +173,7 @@ func (c *Cluster) Complete(job string, due time.Time) {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return total > 0 && len(c.outcomes[fire{job, due.UnixNano()}]) >= total
+		return total > 0 && c.settled(job, due) >= total
 	})
 }
 
@@ -174,9 +187,22 @@ func (c *Cluster) until(what string, done func() bool) {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("coretest: still not after %v: %s", patience, what)
+			c.t.Fatalf("coretest: still not after %v: %s%s", patience, what, c.idle())
 		}
 	}
+}
+
+// idle says which jobs begin nothing, and why.
+func (c *Cluster) idle() string {
+	var said []string
+	for _, in := range c.instances {
+		for _, j := range in.State().Jobs {
+			if why := fmt.Sprintf("; job %q begins nothing: %s", j.Name, j.Disabled); j.Disabled != "" && !slices.Contains(said, why) {
+				said = append(said, why)
+			}
+		}
+	}
+	return strings.Join(said, "")
 }
 
 // note keeps the outcomes of fires.
@@ -187,8 +213,20 @@ func (c *Cluster) note(e event.Event) {
 	case event.ItemCut:
 		c.outcome(e.Job, e.Due, e.Item)
 	case event.ItemsSkipped:
-		c.outcome(e.Job, e.Due, e.Items...)
+		c.outcomeOfMany(span{e.Job, e.Items, e.First, e.Due})
+	case event.ItemsFolded:
+		c.outcomeOfMany(span{e.Job, e.Items, e.First, e.Last})
 	}
+}
+
+func (c *Cluster) outcomeOfMany(s span) {
+	if s.first.Equal(s.last) {
+		c.outcome(s.job, s.last, s.items...)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spans = append(c.spans, s)
 }
 
 func (c *Cluster) outcome(job string, due time.Time, items ...int) {
@@ -203,6 +241,22 @@ func (c *Cluster) outcome(job string, due time.Time, items ...int) {
 	}
 }
 
+// settled is how many items have their outcome of a fire. The caller holds mu.
+func (c *Cluster) settled(job string, due time.Time) int {
+	items := maps.Clone(c.outcomes[fire{job, due.UnixNano()}])
+	if items == nil {
+		items = map[int]bool{}
+	}
+	for _, s := range c.spans {
+		if s.job == job && !due.Before(s.first) && !due.After(s.last) {
+			for _, n := range s.items {
+				items[n] = true
+			}
+		}
+	}
+	return len(items)
+}
+
 // recorded notes the runs of a job.
 func (c *Cluster) recorded(work core.Job) core.Job {
 	if work == nil {
@@ -213,10 +267,13 @@ func (c *Cluster) recorded(work core.Job) core.Job {
 		c.mu.Lock()
 		c.runs = append(c.runs, r)
 		c.mu.Unlock()
-		err := link.Call(ctx, work, s)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		r.Ended, r.Took, r.Err = true, time.Since(r.Begun), err
+		err := core.ErrGoexit // unless it returns
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			r.Ended, r.Took, r.Err = true, time.Since(r.Begun), err
+		}()
+		err = link.Call(ctx, work, s)
 		return err
 	})
 }
@@ -234,19 +291,27 @@ func (c *Cluster) Runs(job string) []ItemRun {
 	return runs
 }
 
-// Stop stops the instance as a program that ends does: what runs has a minute to end.
+// Stop stops the instance as a program that ends does: what runs has a minute until its context ends.
 func (in *Instance) Stop() {
 	in.cluster.t.Helper()
 	if in.heal != nil {
 		in.heal()
 	}
 	in.gone = true
-	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
-	defer cancel()
-	if err := in.Scheduler.Stop(ctx); err != nil {
+	err := in.stop(stopWait)
+	if running := (*core.RunningError)(nil); errors.As(err, &running) {
+		err = in.stop(patience) // their contexts have ended; what does not look at it may need longer
+	}
+	if err != nil {
 		in.cluster.t.Error(err)
 	}
 	_ = in.reg.Close() // it never fails
+}
+
+func (in *Instance) stop(wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	return in.Scheduler.Stop(ctx)
 }
 
 // Crash cuts the instance off for good, and ends its session, as the end of its process does

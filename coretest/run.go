@@ -21,7 +21,7 @@ type ItemRun struct {
 	Ended bool
 	// Took is how long it took.
 	Took time.Duration
-	// Err is what it returned, or a *core.PanicError.
+	// Err is what it returned, a *core.PanicError, or core.ErrGoexit.
 	Err error
 }
 
@@ -29,6 +29,9 @@ type ItemRun struct {
 // runs by item. There is no scheduler: this tests what the function does, links included.
 func Fire(t *testing.T, work core.Job, cfg core.JobConfig) []ItemRun {
 	t.Helper()
+	if work == nil {
+		t.Fatal("coretest: Fire without a job; give one")
+	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,12 @@ func readMisfire(r *reader, m member, c *core.JobConfig) bool {
 		c.Misfire = core.MisfireAll
 		return true
 	}
-	return either(core.MisfireOnce, core.MisfireSkip, func(c *core.JobConfig) *core.Misfire { return &c.Misfire })(r, m, c)
+	s, ok := r.text(m)
+	if ok && !slices.Contains([]string{"true", "false", "yes", "no", "on", "off"}, strings.ToLower(s)) {
+		r.add(m.value, m.path, "is none of true, false and all; write one of them")
+		ok = false
+	}
+	return ok && either(core.MisfireOnce, core.MisfireSkip, func(c *core.JobConfig) *core.Misfire { return &c.Misfire })(r, m, c)
 }
 
 // readMisfireCap knows that zero is the default in Go, and nothing here.

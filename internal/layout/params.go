@@ -6,11 +6,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/elasticron/elasticron/internal/field"
 )
 
 const paramsField = "shardingItemParameters"
+
+// otherSeparators are written in the place of the comma, which alone separates parameters.
+const otherSeparators = "，；;、"
 
 // ParseItemParams reads the parameters of items: "0=Beijing,1=Shanghai". Space
 // around items and parameters is dropped, a comma may end the list, an empty
@@ -43,10 +47,15 @@ func parseItemParam(pair string) (int, string, error) {
 	key, value, found := strings.Cut(pair, "=")
 	key, value = trim(key), trim(value)
 	switch {
+	case !found && strings.Contains(pair, "＝"):
+		return 0, "", paramsError(`has %q, with the full-width character '＝'; write '='`, pair)
 	case !found:
 		return 0, "", paramsError(`has %q, want item=parameter, for example "0=a,1=b" (a parameter can hold no comma)`, pair)
 	case value == "":
 		return 0, "", paramsError("gives item %s an empty parameter; give one or leave the item out", clip(key))
+	case strings.Contains(value, "=") && strings.ContainsAny(value, otherSeparators):
+		first, _ := utf8.DecodeRuneInString(value[strings.IndexAny(value, otherSeparators):])
+		return 0, "", paramsError(`gives item %s a parameter with %q and "=" in it; separate parameters by ','`, clip(key), first)
 	case strings.Contains(value, "="):
 		return 0, "", paramsError(`gives item %s a parameter with "=" in it; use another character`, clip(key))
 	}

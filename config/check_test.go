@@ -26,7 +26,7 @@ func TestCheckRefuses(t *testing.T) {
 		"jobErrorHandlerType: slak":  `f.yaml:7:26: jobs.hello.jobErrorHandlerType: "slak" is not known here; did you mean SLACK? (if`,
 		"jobErrorHandlerType: SLACK": `f.yaml:4:3: jobs.hello.props."slack.webhookEnv": is missing; give the name of the environment variable that holds it, or slack.webhookFile`,
 		"jobErrorHandlerType: WEBHOOK\n    props: {notify.limit: 0, webhook.url: 'http://h'}":                      `f.yaml:8:27: jobs.hello.props."notify.limit": is 0: nothing would be sent; give at least 1, or another handler`,
-		"jobErrorHandlerType: EMAIL\n    props: {email.host: h, email.from: a@b, email.to: c@d, email.port: many}": `f.yaml:8:72: jobs.hello.props."email.port": is not a whole number from 0 on; write digits alone`,
+		"jobErrorHandlerType: EMAIL\n    props: {email.host: h, email.from: a@b, email.to: c@d, email.port: many}": `f.yaml:8:72: jobs.hello.props."email.port": is not a port; write a number from 1 to 65535`,
 		"type: DATAFLOW\n    props: {dataflow.concurrency: -1}":                                                    `f.yaml:8:35: jobs.hello.props."dataflow.concurrency": is not a whole number from 0 on; write digits alone`,
 		"jobShardingStrategyType: STIKCY":                                                                          `f.yaml:7:30: jobs.hello.jobShardingStrategyType: "STIKCY" is not known here; did you mean STICKY? (if`,
 		"jobShardingStrategyType: SINGLE_SHARDING_BALANCE":                                                         `f.yaml:7:30: jobs.hello.jobShardingStrategyType: "SINGLE_SHARDING_BALANCE" depends on the clock`,

@@ -247,12 +247,16 @@ func TestSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "url")
 	require.NoError(t, os.WriteFile(file, []byte("http://127.0.0.1:1/hunter2\n"), 0o600))
 	open(t, "WEBHOOK", map[string]string{"webhook.urlFile": file})
+	bad := filepath.Join(t.TempDir(), "bad")
+	require.NoError(t, os.WriteFile(bad, []byte("hunter2\n"), 0o600))
 	for _, c := range []struct {
 		props map[string]string
 		want  string
 	}{
 		{nil, "Props.webhook.urlEnv: is missing; give the name of the environment variable that holds it, or webhook.urlFile"},
-		{map[string]string{"webhook.url": "hunter2"}, "Props.webhook: is not the URL of a server; it begins with https://"},
+		{map[string]string{"webhook.url": "hunter2"}, "Props.webhook.url: gives what is not the URL of a server; that is for example https://example.com/alerts"},
+		{map[string]string{"webhook.urlFile": bad}, "Props.webhook.urlFile: gives what is not the URL of a server; that is for example https://example.com/alerts"},
+		{map[string]string{"webhook.url": "http://h", "notify.limit": "many"}, "Props.notify.limit: is not a whole number from 0 on; write digits alone"},
 		{map[string]string{"webhook.url": "http://h", "webhook.secret": "hunter2"}, "Props.webhook.secret: is a secret, which all who read the registry would see; put it in a file that webhook.secretFile names, or in an environment variable that webhook.secretEnv names"},
 		{map[string]string{"webhook.urlEnv": "NOBODY_SETS_THIS"}, "Props.webhook.urlEnv: names what is empty or not set; put the secret there"},
 		{map[string]string{"webhook.urlFile": file, "webhook.urlEnv": "X"}, "Props.webhook.urlFile: is given, and webhook.urlEnv too; leave one"},

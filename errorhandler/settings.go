@@ -90,6 +90,18 @@ func (s *Settings) Timeout(key string, otherwise time.Duration) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
+// holder is the setting that holds the address of a Poster, or names what holds it.
+func (s *Settings) holder(prefix string) string {
+	for _, name := range []string{".url", ".webhook"} {
+		for _, where := range []string{"", "Env", "File"} {
+			if key := prefix + name + where; s.props[key] != "" {
+				return key
+			}
+		}
+	}
+	return prefix
+}
+
 // Secret is what the file of keyFile or the variable of keyEnv holds, "" when neither is given.
 // key itself is refused.
 func (s *Settings) Secret(key string) string {
@@ -111,8 +123,9 @@ func (s *Settings) NeededSecret(key string) string {
 
 // Limit is how many messages a minute are sent.
 func (s *Settings) Limit() int {
+	before := len(s.errs)
 	n := s.Int("notify.limit", 6)
-	if n == 0 {
+	if n == 0 && len(s.errs) == before {
 		s.Wrong("notify.limit", "is 0: nothing would be sent; give at least 1, or another handler")
 	}
 	return n

@@ -62,7 +62,7 @@ func (p Poster) Post(ctx context.Context, body []byte, header map[string]string)
 // Posting reads the settings of a Poster, whose names begin with prefix.
 func Posting(s *Settings, prefix, address string) Poster {
 	if u, err := url.Parse(address); address != "" && (err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "") {
-		s.Wrong(prefix, "is not the URL of a server; it begins with https://")
+		s.Wrong(s.holder(prefix), "gives what is not the URL of a server; that is for example https://example.com/alerts")
 	}
 	return Poster{
 		URL:     address,

@@ -3,6 +3,8 @@ package mail
 import (
 	"context"
 	"fmt"
+	"net/mail"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,8 +35,11 @@ func open(s *errorhandler.Settings) *letterbox {
 		subject: s.Text("email.subject", "ElasticJob error message"),
 		timeout: s.Timeout("email.timeoutMilliseconds", 10*time.Second),
 	}
-	s.Needed("email.port")
-	port := s.Int("email.port", 0)
+	text := s.Needed("email.port")
+	port, err := strconv.Atoi(text)
+	if text != "" && (err != nil || port < 1 || port > 65535) {
+		s.Wrong("email.port", "is not a port; write a number from 1 to 65535")
+	}
 	b.options = []gomail.Option{gomail.WithTimeout(b.timeout), gomail.WithPort(port)}
 	if s.Bool("email.useSsl", true) {
 		b.options = append(b.options, gomail.WithSSL())
@@ -45,6 +50,10 @@ func open(s *errorhandler.Settings) *letterbox {
 		b.options = append(b.options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover),
 			gomail.WithUsername(user), gomail.WithPassword(s.NeededSecret("email.password")))
 	}
+	check(s, "email.from", b.from)
+	check(s, "email.to", b.to...)
+	check(s, "email.cc", b.cc...)
+	check(s, "email.bcc", b.bcc...)
 	if s.Err() != nil {
 		return b
 	}
@@ -55,6 +64,16 @@ func open(s *errorhandler.Settings) *letterbox {
 		s.Wrong("email", "is not accepted: "+err.Error())
 	}
 	return b
+}
+
+// check refuses what is no address. What is missing was told.
+func check(s *errorhandler.Settings, key string, addresses ...string) {
+	for _, a := range addresses {
+		if _, err := mail.ParseAddress(a); a != "" && err != nil {
+			s.Wrong(key, "holds what is not a mail address; write for example ops@example.org, with commas between several")
+			return
+		}
+	}
 }
 
 func list(addresses string) []string {

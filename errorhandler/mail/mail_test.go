@@ -91,7 +91,10 @@ func TestSettings(t *testing.T) {
 	}
 	props := map[string]string{"email.host": "h", "email.port": "25", "email.from": "not an address", "email.to": "a@example.org"}
 	_, err = errorhandler.Open("EMAIL", props)
-	require.ErrorContains(t, err, "Props.email: is not accepted: from: ")
+	require.EqualError(t, err, "Props.email.from: holds what is not a mail address; write for example ops@example.org, with commas between several")
+	_, err = errorhandler.Open("EMAIL", map[string]string{"email.host": "h", "email.port": "99999", "email.from": "a@example.org", "email.to": "a@example.org，b@example.org"})
+	require.EqualError(t, err, "Props.email.port: is not a port; write a number from 1 to 65535\n"+
+		"Props.email.to: holds what is not a mail address; write for example ops@example.org, with commas between several")
 	props["email.from"], props["email.username"] = "a@example.org", "jo"
 	_, err = errorhandler.Open("EMAIL", props)
 	require.ErrorContains(t, err, "Props.email.passwordEnv: is missing")

@@ -31,7 +31,7 @@ type InUseError struct {
 }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("admin: %s is in use by %s; shut them down first", e.What, strings.Join(e.Instances, ", "))
+	return fmt.Sprintf("%s is in use by %s; shut them down first", e.What, strings.Join(e.Instances, ", "))
 }
 
 // Is reports whether target is ErrInUse.
@@ -126,7 +126,7 @@ func failed(what, job string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case job != "":
+	case job != "" && !strings.HasPrefix(err.Error(), fmt.Sprintf("job %q: ", job)): // as a *core.ConfigError does
 		return fmt.Errorf("admin: %s: job %q: %w", what, job, err)
 	}
 	return fmt.Errorf("admin: %s: %w", what, err)

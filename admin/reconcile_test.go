@@ -194,6 +194,7 @@ func TestConfigs(t *testing.T) {
 			err := b.SetConfig(ctx, wrong)
 			require.ErrorIs(b, err, core.ErrConfig)
 			require.ErrorContains(b, err, field)
+			require.Equal(b, 1, strings.Count(err.Error(), "job \""), "%v", err)
 		}
 		require.Equal(b, text, string(b.get("/shop/hello/config").Value))
 		c.Description = "new"

@@ -117,7 +117,7 @@ func TestATriggerRunsAllOrSomeItemsOnceAndIsAwaited(t *testing.T) {
 		require.ErrorIs(b, err, admin.ErrNoItem)
 		_, err = b.Trigger(b.Context(), "hello", request.Request{Param: "\xff"})
 		require.ErrorContains(b, err, "Param: is not UTF-8")
-		require.Contains(b, b.trigger(request.Request{Items: []int{7}}).Problem, "not ranges of the 4 items")
+		require.Contains(b, b.trigger(request.Request{Items: []int{7}}).Problem, `items: "7" is not a range of the items 0 to 3`)
 		ended, is := told(a, func(e event.ItemEnded) bool { return e.Request == 1 })
 		require.True(b, is)
 		require.True(b, ended.Due.Equal(s.Due))

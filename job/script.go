@@ -136,7 +136,25 @@ func (c *Script) Run(ctx context.Context, s core.Shard) error {
 	if err == nil {
 		return nil
 	}
+	if cmd.Process == nil {
+		err = cmp.Or(c.noFolder(), err)
+	}
 	return scriptError(ctx, err, out.bytes())
+}
+
+// noFolder is why nothing can run in Dir. The error of a command that did not start names the command even then.
+func (c *Script) noFolder() error {
+	if c.Dir == "" {
+		return nil
+	}
+	info, err := os.Stat(c.Dir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the folder in which it is to run: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("the folder in which it is to run: %s is no folder", c.Dir)
+	}
+	return nil
 }
 
 func scriptError(ctx context.Context, err error, output []byte) error {

@@ -84,6 +84,11 @@ func TestScriptFails(t *testing.T) {
 
 	_, err = run(t, t.Context(), Script{Command: "/no/such/command"})
 	require.ErrorIs(t, err, os.ErrNotExist)
+	// The system's error would name the command, which is there.
+	_, err = run(t, t.Context(), Script{Command: "pwd", Dir: "/no/such/folder"})
+	require.EqualError(t, err, "script: the folder in which it is to run: stat /no/such/folder: no such file or directory")
+	_, err = run(t, t.Context(), Script{Command: "pwd", Dir: "/dev/null"})
+	require.EqualError(t, err, "script: the folder in which it is to run: /dev/null is no folder")
 	_, err = run(t, t.Context(), Script{Command: "sh -c 'kill -9 $$'"})
 	require.EqualError(t, err, "script: signal: killed")
 	require.EqualError(t, (&Script{}).Run(t.Context(), shard), "Command: is empty; give the command to run, such as scripts/reindex.sh")

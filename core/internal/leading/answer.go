@@ -392,7 +392,7 @@ func (a *answering) choose(ctx context.Context, r *layout.Run, req layout.Reques
 	}
 	items := ranges(req.Items, r.Total)
 	if len(items) == 0 {
-		r.Problem = fmt.Sprintf("items: not ranges of the %d items", r.Total)
+		r.Problem = fmt.Sprintf("items: %.40q is not a range of the items 0 to %d", req.Items, r.Total-1)
 		return nil
 	}
 	r.Items = ledger.FormatRange(items)

@@ -77,6 +77,9 @@ func parseAddress(address string) (*url.URL, url.Values, error) {
 	if address == "" {
 		return nil, nil, errors.New("is missing; write scheme://host:port/namespace, for example etcd://127.0.0.1:2379/shop")
 	}
+	if err := checkText(address); err != nil {
+		return nil, nil, err
+	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" || u.Opaque != "" || !strings.Contains(address, "://") {
 		return nil, nil, errors.New("is not a URL; write scheme://host:port/namespace, for example etcd://127.0.0.1:2379/shop")

@@ -16,11 +16,31 @@ import (
 // Schemes are those of the adapters that come with Elasticron, sorted. A program may import others.
 func Schemes() []string { return []string{"embedded", "etcd", "memory", "postgres", "zookeeper"} }
 
+// checkText refuses what registry.Open does, before it looks for a URL.
+func checkText(address string) error {
+	if strings.TrimSpace(address) != address {
+		return errors.New("has space at its ends; remove it")
+	}
+	scheme, rest, _ := strings.Cut(address, "/")
+	host, _, _ := strings.Cut(strings.TrimLeft(rest, "/"), "/")
+	for _, r := range scheme + host {
+		if r > '\uff00' && r <= '\uff5e' { // the full-width forms of ! to ~
+			return fmt.Errorf("holds the full-width character %q; write %q", r, r-'\uff01'+'!')
+		}
+	}
+	return nil
+}
+
 // checkOwn finds what an adapter of Elasticron's own would refuse in its URL, so that a file can be checked where the
 // registry is not. What other adapters know nobody knows here.
 func checkOwn(u *url.URL, query url.Values) error {
 	known := settingsOfURL(u.Scheme)
-	if len(known) == 0 {
+	switch {
+	case u.Scheme == "memory" && len(query) > 0:
+		return errors.New("has settings, and memory knows none; write memory://name/shop")
+	case u.Scheme == "memory":
+		return checkPath(u)
+	case len(known) == 0:
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
@@ -76,6 +96,9 @@ func checkPath(u *url.URL) error {
 	if u.Scheme == "postgres" {
 		example = "postgres://host:5432/database/shop"
 		_, namespace, _ = strings.Cut(namespace, "/")
+	}
+	if u.Scheme == "memory" {
+		example = "memory://name/shop"
 	}
 	switch {
 	case u.Fragment != "":

@@ -33,8 +33,9 @@ func Register(scheme string, open Opener) {
 // then. Secrets do not belong in a URL: one that holds a password is refused, and not repeated in the error.
 func Open(ctx context.Context, rawURL string) (Registry, error) {
 	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, fmt.Errorf("registry: %w: not a URL, want scheme://host:port/namespace", ErrInvalid)
+	if err != nil || strings.TrimSpace(rawURL) != rawURL || strings.Contains(rawURL, "：") {
+		return nil, fmt.Errorf("registry: %w: not a URL, want scheme://host:port/namespace, "+
+			"no space and no ：", ErrInvalid)
 	}
 	if u.User != nil {
 		return nil, fmt.Errorf("registry: %w: the URL holds a user or password; "+

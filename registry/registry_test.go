@@ -68,6 +68,10 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 	require.NotContains(t, err.Error(), "ret")
 	_, err = registry.Open(ctx, "no scheme at all")
 	require.ErrorContains(t, err, `unknown scheme ""`)
+	for _, text := range []string{"memory://here/shop ", "\nmemory://here/shop", "memory：//here/shop", "memory://here：1/shop"} {
+		_, err = registry.Open(ctx, text)
+		require.EqualError(t, err, "registry: invalid request: not a URL, want scheme://host:port/namespace, no space and no ：")
+	}
 	reg, err := registry.Open(ctx, "memory://here/team/shop")
 	require.NoError(t, err)
 	require.Equal(t, "team/shop", reg.Namespace())

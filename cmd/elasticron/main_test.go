@@ -22,6 +22,7 @@ import (
 	"github.com/elasticron/elasticron/errorhandler"
 	"github.com/elasticron/elasticron/registry"
 	"github.com/elasticron/elasticron/registry/etcd/embedded"
+	_ "github.com/elasticron/elasticron/registry/memory" // registers memory://
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -333,6 +334,11 @@ func TestURLsAreCheckedAsTheAdaptersDo(t *testing.T) {
 		"etcd://h/shop?tls=true&tls=true":          "has the setting tls 2 times",
 		"etcd://h":                                 "has no namespace",
 		"postgres://h/db":                          "has no namespace; name one, as in postgres://host:5432/database/shop",
+		"etcd://h/shop" + " ":                      "has space at its ends; remove it",
+		"etcd：//h/shop":                            "holds the full-width character '：'; write ':'",
+		"etcd://h：2379/shop":                       "holds the full-width character '：'; write ':'",
+		"memory://a":                               "has no namespace; name one, as in memory://name/shop",
+		"memory://a/shop?b=c":                      "has settings, and memory knows none; write memory://name/shop",
 		"etcd:///shop":                             "has no host; write scheme://host:port/shop",
 		"etcd://h/elasticron/a":                    "has the namespace elasticron, which is reserved",
 		"etcd://h/a//b":                            "has a namespace that cannot be a path of the registry",

@@ -111,15 +111,15 @@ func init() { registry.Register("memory", openURL) }
 
 // openURL serves memory://name/namespace.
 func openURL(ctx context.Context, u *url.URL) (registry.Registry, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	namespace := strings.Trim(u.Path, "/")
 	if u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
 		return nil, fmt.Errorf("memory: %w: want memory://name/namespace and nothing else", registry.ErrInvalid)
 	}
 	if err := validNamespace(namespace); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	r := acquireShared(u.Host).Registry(namespace)
 	r.release = func() { releaseShared(u.Host) }

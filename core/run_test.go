@@ -259,3 +259,32 @@ func TestOverwritingIsDoneOnce(t *testing.T) {
 		b.until("it is enabled", func() bool { return e.job().Disabled == "" })
 	})
 }
+
+// A run that returns the error of its context says why that ended: "context canceled" alone tells an operator nothing.
+func TestACancelledRunSaysWhy(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		ended := make(chan error, 1)
+		s := core.New(b.registry(), core.WithIP("127.0.0.1"), core.WithLogger(nil), core.WithListener(func(e event.Event) {
+			if e, is := e.(event.ItemEnded); is {
+				ended <- e.Err
+			}
+		}))
+		cfg := everySecond
+		cfg.Shards = 1
+		called := make(chan struct{})
+		require.NoError(b, s.Add(core.JobFunc(func(ctx context.Context, _ core.Shard) error {
+			close(called)
+			<-ctx.Done()
+			return ctx.Err()
+		}), cfg))
+		require.NoError(b, s.Start(b.Context()))
+		<-called
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		require.NoError(b, s.Stop(ctx))
+		err := <-ended
+		require.EqualError(b, err, "context canceled: scheduler stopped")
+		require.ErrorIs(b, err, context.Canceled)
+		require.ErrorIs(b, err, core.ErrStopped)
+	})
+}

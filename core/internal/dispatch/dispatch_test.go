@@ -177,6 +177,11 @@ var records = []struct {
 			`Shards \"3\" → registry \"4\"; set Overwrite to write yours, or change the registry's" job=j`,
 	},
 	{
+		event.ConfigChanged{Job: "j", Adopted: true, Changes: []event.Change{{Field: "Disabled", Old: "false", New: "true"}}},
+		`level=WARN msg="the registry's configuration differs from the one given to Add, and wins: Disabled \"false\" → registry \"true\"; ` +
+			`set Overwrite to write yours (that leaves a job disabled that an operator has disabled), or change the registry's" job=j`,
+	},
+	{
 		event.ConfigChanged{Job: "j", Changes: []event.Change{{Field: "Cron", Old: "a", New: "b"}, {Field: "Props", Old: "", New: "uri"}}},
 		`level=INFO msg="configuration changed: Cron \"a\" → \"b\", Props with other values: uri" job=j`,
 	},

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -183,8 +184,12 @@ func configText(e event.ConfigChanged) string {
 	}
 	changes := strings.Join(list, ", ")
 	if e.Adopted {
+		but := ""
+		if slices.ContainsFunc(e.Changes, func(c event.Change) bool { return c.Field == "Disabled" && c.New == "true" }) {
+			but = " (that leaves a job disabled that an operator has disabled)"
+		}
 		return "the registry's configuration differs from the one given to Add, and wins: " + changes +
-			"; set Overwrite to write yours, or change the registry's"
+			"; set Overwrite to write yours" + but + ", or change the registry's"
 	}
 	if e.Overwrote {
 		return "the configuration given to Add has replaced the registry's, since Overwrite is set: " + changes

@@ -342,10 +342,22 @@ func (r *run) Call() error {
 	err := r.of.cfg.Host.Call(r.ctx, &r.Run)
 	if killed, is := errors.AsType[*request.KilledError](context.Cause(r.ctx)); is && canceled(err) {
 		err = killed // it says more
+	} else if cause := context.Cause(r.ctx); cause != nil && err == r.ctx.Err() { //nolint:errorlint // that alone, and no user's
+		err = &ended{error: err, cause: cause}
 	}
 	r.say(err)
 	return err
 }
+
+// An ended error is that of a function which has returned the error of its context, with why that ended.
+type ended struct {
+	error
+	cause error
+}
+
+func (e *ended) Error() string { return e.error.Error() + ": " + e.cause.Error() }
+
+func (e *ended) Unwrap() []error { return []error{e.error, e.cause} }
 
 // canceled is errors.Is for an error that may be the user's, with methods that panic or come to no end.
 func canceled(err error) bool {

@@ -42,7 +42,7 @@ var kindSettings = []setting{
 	{headerPrefix + "NAME", request, "the header NAME, as in `http.header.X-Tenant: north`. One that is a secret, as `Authorization` is, stands where " +
 		"`http.headerEnv.NAME` or `http.headerFile.NAME` says.", isPlain},
 	{"http.connect.timeout.milliseconds", request, "bounds connecting; 0 is no bound. Default: 3000.", isPlain},
-	{"http.read.timeout.milliseconds", request, "bounds the rest of the request, to the last byte of the answer; 0 is no bound. Default: 5000.", isPlain},
+	{"http.read.timeout.milliseconds", request, "bounds the rest of the request, to the last byte of the answer, and has what connecting did not need of its bound besides; 0 is no bound. Default: 5000.", isPlain},
 }
 
 var dataflowSettings = []string{"streaming.process", "dataflow.fetch.count", "dataflow.concurrency", "dataflow.count.interval.seconds"}

@@ -43,6 +43,32 @@ func TestPausedInstance(t *testing.T) {
 	})
 }
 
+// A process that begins nothing since an operator has switched it off says so, also when it starts.
+func TestASwitchedOffInstanceSaysSo(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		log := &page{}
+		said := func(n int, text string) func() bool {
+			return func() bool { return strings.Count(log.String(), text) == n }
+		}
+		a := b.start("a", newWitness(), everySecond, core.WithLogger(log.logger()))
+		paused := "the instance a is paused; nothing begins here until somebody resumes it (package admin, Resume)"
+		b.create(a, b.own(a, "inforce/paused@a"), "")
+		b.until("it says that it is paused", said(1, paused))
+		a.stop(b)
+		a = b.start("a", newWitness(), everySecond, core.WithLogger(log.logger()))
+		b.until("it says so when it starts", said(2, paused))
+		b.remove(a, b.own(a, "inforce/paused@a"))
+		b.until("it begins", func() bool { return a.job().Disabled == "" })
+		b.set(a, b.path(a, "servers/127.0.0.1"), "DISABLED")
+		b.until("it says that its server is disabled", said(1,
+			"the server 127.0.0.1 is disabled; nothing begins here until somebody enables it (package admin, Enable)"))
+		b.set(a, b.path(a, "servers/127.0.0.1"), "ENABLED")
+		b.until("it begins", func() bool { return a.job().Disabled == "" })
+		a.stop(b)
+		require.Equal(b, 3, strings.Count(log.String(), "nothing begins here"), "each is told once: %s", log.String())
+	})
+}
+
 // Where all instances are paused nothing begins, and what was due is accounted for when one
 // is resumed.
 func TestPausedAlone(t *testing.T) {

@@ -125,6 +125,7 @@ type Member struct {
 	asks          map[string]bool          // nodes of requests, runs and kills
 	kills         map[string]layout.Kill   // by their nodes' names
 	halted        map[string]bool          // stable names that an operator has paused
+	toldOff       string                   // what was told last of a switch that keeps this instance from beginning anything
 	instances     sortedmap.Map[string, struct{}]
 	lives         sortedmap.Map[string, life]
 	java          java

@@ -115,9 +115,14 @@ func (m *Member) putInForce() {
 	after, beside, foreign := m.set.ShowAfter, m.besideJava(), m.java.led != ""
 	listened, before, claim := m.listened(), m.before(), m.started()
 	kills, still := slices.Collect(maps.Values(m.kills)), m.still()
+	off, told := m.switchedOff(), m.toldOff
+	m.toldOff = off
 	m.mu.Unlock()
 	if f == nil || left {
 		return
+	}
+	if off != "" && off != told {
+		m.warn(off, nil)
 	}
 	f.SetStill(still)
 	f.SetKills(kills)
@@ -128,6 +133,21 @@ func (m *Member) putInForce() {
 	f.SetClaim(claim)
 	f.SetBefore(before)
 	f.Configure(set)
+}
+
+// switchedOff is what to tell of an operator's switch that keeps this instance from beginning anything, "" for none.
+// That of the job is told with its configuration, and that of a server which is disabled since its job was goes with it.
+func (m *Member) switchedOff() string {
+	s, known := m.servers.Get(m.cfg.IP)
+	switch {
+	case m.stage != stageFiring || m.set.Stored.Disabled:
+		return ""
+	case known && !s.withItsJob && !m.enabled(m.cfg.IP):
+		return "the server " + m.cfg.IP + " is disabled; nothing begins here until somebody enables it (package admin, Enable)"
+	case m.halted[m.cfg.Name]:
+		return "the instance " + m.cfg.Name + " is paused; nothing begins here until somebody resumes it (package admin, Resume)"
+	}
+	return ""
 }
 
 // begins reports whether anything may begin here, by operators' wishes.

@@ -47,6 +47,9 @@ func checkText(text string) error {
 		if r > '\uff00' && r <= '\uff5e' { // the full-width forms of ! to ~
 			return faultf(cronField, fmt.Sprintf("write %q", r-'\uff01'+'!'), "holds the full-width character %q", r)
 		}
+		if r == '"' || r == '\'' {
+			return fault(cronField, "holds a quote", "remove it: the quotes of YAML, of Go and of a shell are no part of the expression")
+		}
 		if r >= utf8.RuneSelf {
 			return faultf(cronField, "write plain ASCII", "holds the character %+q", r)
 		}

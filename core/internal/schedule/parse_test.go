@@ -58,6 +58,7 @@ func TestParseErrors(t *testing.T) {
 		{"TZ=UTC", "cron: an expression has no zone of its own; give the zone as the time zone"},
 		{"CRON_TZ=Asia/Tokyo 0 0 0 * * ?", "cron: an expression has no zone of its own; give the zone as the time zone"},
 		{"0 0 12 * * ？", `cron: holds the full-width character '？'; write '?'`},
+		{`"0 0 12 * * ?"`, `cron: holds a quote; remove it: the quotes of YAML, of Go and of a shell are no part of the expression`},
 		{"0，5 0 12 * * ?", `cron: holds the full-width character '，'; write ','`},
 		{"0 0 12 * * ?—", `cron: holds the character '\u2014'; write plain ASCII`},
 		{"60 * * * * ?", "cron: seconds: 60 is not in 0-59; " + sixty},

@@ -121,3 +121,42 @@ func TestFindingC17RunSaysWhatItWaitsFor(t *testing.T) {
 		require.Equal(b, []string{"hello/0 to end, for at most 5s; a second interrupt ends them at once"}, told)
 	})
 }
+
+// A schedule that changes while the scheduler waits for what runs was said never to fire again.
+func TestAScheduleThatChangesDuringStopFiresAgain(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		w, release := newWitness(), make(chan struct{})
+		w.hold = func(context.Context, core.Shard) error { <-release; return nil }
+		cfg := core.JobConfig{Name: "hello", Cron: "0/5 * * * * ?", Shards: 2}
+		a, c := b.start("a", w, cfg), b.start("c", newWitness(), cfg)
+		b.until("it runs", func() bool { return allOwned(2, a, c) && len(a.job().Running) == 1 })
+		stopped := make(chan error, 1)
+		go func() { stopped <- a.Stop(b.Context()) }()
+		b.until("another one leads", func() bool { return a.State().Stopping && a.job().Leader == c.job().Instance })
+		b.setConfig(a, "cron: 0/5 * * * * ?", "cron: 0 0 0 * * ?")
+		b.until("the schedule is in force", func() bool { return c.job().Next.Hour() == 0 && c.job().Next.Day() == 2 })
+		b.rested(a)
+		st, warned := a.job(), of[event.Warning](a)
+		close(release)
+		require.NoError(b, <-stopped)
+		c.stop(b)
+		require.False(b, st.Never)
+		require.Empty(b, warned)
+	})
+}
+
+// While all items of a job with a fixed delay run it is not known when it fires next, which is not never.
+func TestAFixedDelayIsNeverOverWhileAllItemsRun(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		w, release := newWitness(), make(chan struct{})
+		w.hold = func(context.Context, core.Shard) error { <-release; return nil }
+		a := b.start("a", w, core.JobConfig{Name: "hello", Cron: "@delay 5s", Shards: 1})
+		b.until("it runs", func() bool { return len(a.job().Running) == 1 })
+		b.rested(a)
+		st := a.job()
+		close(release)
+		a.stop(b)
+		require.True(b, st.Next.IsZero())
+		require.False(b, st.Never)
+	})
+}

@@ -195,7 +195,7 @@ func (f *Firing) arm() {
 func (f *Firing) setTimer(now time.Time) {
 	f.spare.unset = false
 	fire, fires := f.machine.NextFire(now)
-	f.next, f.never = fire, !fires
+	f.next, f.never = fire, !fires && !f.machine.Delayed()
 	next, ok := f.machine.Next(now)
 	if !f.first.IsZero() && (!ok || f.first.Before(next)) {
 		next, ok = f.first, true

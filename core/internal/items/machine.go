@@ -579,9 +579,10 @@ func (m *Machine) Next(now time.Time) (time.Time, bool) {
 	return next, ok
 }
 
-// NextFire is when the schedule fires next, or the first item whose delay is over; false is never.
+// NextFire is when the schedule fires next, here or, after Stop, elsewhere; or the first item whose delay is over,
+// which is not known while all run. false is never, or not known.
 func (m *Machine) NextFire(now time.Time) (time.Time, bool) {
-	if m.stopping || m.set.Delayed {
+	if m.set.Delayed {
 		return m.Next(now)
 	}
 	return m.upcoming(now)

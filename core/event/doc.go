@@ -14,9 +14,10 @@
 //
 // Each fire of each item has one outcome, and one event says which: ItemEnded,
 // ItemCut, ItemsSkipped or ItemsFolded. The record in the registry precedes the event, so that
-// whoever owns the item next decides the same. An outcome that was recorded by an
-// instance that died before it could tell is told by the item's next owner; so it is
-// told at least once, and (Epoch, Item, Due) says which are the same.
+// whoever owns the item next decides the same. What the leader has decided (ItemCut, mostly) is
+// told by the item's next owner, at least once; (Epoch, Item, Due) says which are the same. What
+// an instance recorded itself as it died, or as its session was lost, may be told by nobody: that
+// a fire ended, or was skipped or folded. Package admin (Explain, AwaitFire) goes by the record.
 //
 // # Concurrency
 //

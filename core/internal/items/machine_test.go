@@ -741,6 +741,36 @@ func TestANewScheduleTellsWhatItemsHadPassed(t *testing.T) {
 	})
 }
 
+// inquired counts how often a schedule is asked what comes next.
+type inquired struct {
+	misfire.Fires
+	asked *int
+}
+
+func (a inquired) Next(after time.Time) (time.Time, bool) {
+	*a.asked++
+	return a.Fires.Next(after)
+}
+
+// A clock that is set months ahead has items pass a great many fires, which the schedule before had too.
+func TestANewScheduleTellsOfTheFarFutureAtOnce(t *testing.T) {
+	const items = 100
+	asked := 0
+	before := misfire.Line{Now: inquired{grid(2 * time.Second), &asked}}
+	m := owning(Config{Settings: Settings{Monitor: true, Fires: before, Misfire: once}}, items)
+	far := at(20_000_000)
+	for _, a := range m.Tick(far) {
+		m.Begun(a.Item, a.Due, 1)
+		m.Entered(a.Item, a.Due)
+	}
+	asked = 0
+	m.Change(Settings{Monitor: true, Misfire: once, Fires: misfire.Line{
+		Before: before, Since: at(8), Now: inquired{grid(4 * time.Second), &asked},
+	}}, far)
+	require.Positive(t, asked)
+	require.Less(t, asked, 10*misfire.CountLimit)
+}
+
 var delayed = Config{Settings: Settings{Monitor: true, Delayed: true, Delay: time.Minute}}
 
 func TestFixedDelays(t *testing.T) {

@@ -1,6 +1,7 @@
 package items
 
 import (
+	"slices"
 	"time"
 
 	"github.com/elasticron/elasticron/core/event"
@@ -280,6 +281,14 @@ type memo struct {
 	upcoming  nextFire  // after now
 	due       time.Time // the fire after which misses comes due
 	misses    time.Time
+	passed    passed // of the schedule before, by the items that were asked for last
+}
+
+// passed are the fires that items tell which have passed the same ones.
+type passed struct {
+	missed
+	upTo  time.Time
+	skips []Skip
 }
 
 // mostRecent is how many decisions and counts are remembered, of a job of many items.
@@ -375,21 +384,56 @@ func (m *Machine) tellMissed(it *item) {
 		return
 	}
 	upTo := it.cursor.Add(-1) // the fire in hand is not missed
-	var skips []Skip
-	if misfire.Count(m.set.Fires, x.since, upTo).Count > misfire.CountLimit {
-		s := misfire.Count(added{m.set.Fires, x.was, upTo}, x.since, upTo)
-		skips = []Skip{{First: s.First, Last: s.Last, Count: s.Count, Reason: event.SkipSchedule}}
-	} else {
-		skips = m.passed(x, upTo)
-	}
+	skips := m.passed(x, upTo)
 	m.tell(it, skips)
 	if it.phase == running { // should it not be called after all, what is told does not run either
 		it.before = later(it.before, lastOf(skips, it.before))
 	}
 }
 
-// passed are the fires that tellMissed tells, in stretches that hold no others.
-func (m *Machine) passed(x *missed, upTo time.Time) (skips []Skip) {
+// passed are the fires that tellMissed tells, once for the items that have passed the same.
+func (m *Machine) passed(x *missed, upTo time.Time) []Skip {
+	p := &m.memo.passed
+	if p.was != x.was || !p.since.Equal(x.since) || !p.upTo.Equal(upTo) {
+		*p = passed{missed: *x, upTo: upTo}
+		if misfire.Count(m.set.Fires, x.since, upTo).Count > misfire.CountLimit {
+			p.skips = m.passedOfMany(x, upTo)
+		} else {
+			p.skips = m.passedOfFew(x, upTo)
+		}
+	}
+	return slices.Clone(p.skips)
+}
+
+// passedOfMany are those of more fires than are counted: one stretch, which may hold others. There may be no end of
+// fires that both schedules have, where a clock was far ahead, so that no more than twice as many are looked at.
+func (m *Machine) passedOfMany(x *missed, upTo time.Time) []Skip {
+	s, t := Skip{Reason: event.SkipSchedule}, x.since
+	for looks := 0; ; looks++ {
+		next, ok := m.set.Fires.Next(t)
+		if !ok || next.After(upTo) {
+			break
+		}
+		if looks == 2*misfire.CountLimit {
+			s.Last, _ = m.set.Fires.Prev(upTo.Add(1), t)
+			break
+		}
+		if t = next; isFire(x.was, t) {
+			continue
+		}
+		if s.Count == 0 {
+			s.First = t
+		}
+		s.Last, s.Count = t, s.Count+1
+	}
+	if s.Count == 0 {
+		return nil
+	}
+	return []Skip{s}
+}
+
+// passedOfFew are in stretches that hold no others.
+func (m *Machine) passedOfFew(x *missed, upTo time.Time) (skips []Skip) {
 	open := false
 	for t := x.since; ; {
 		next, ok := m.set.Fires.Next(t)
@@ -425,22 +469,4 @@ func (m *Machine) inherit(it *item) {
 func isFire(f misfire.Fires, t time.Time) bool {
 	next, ok := f.Next(t.Add(-1))
 	return ok && next.Equal(t)
-}
-
-// added is a schedule without the fires of another one, up to an instant.
-type added struct {
-	misfire.Fires
-	was  misfire.Fires
-	upTo time.Time
-}
-
-// Next implements misfire.Fires.
-func (a added) Next(after time.Time) (time.Time, bool) {
-	for {
-		t, ok := a.Fires.Next(after)
-		if !ok || t.After(a.upTo) || !isFire(a.was, t) {
-			return t, ok
-		}
-		after = t
-	}
 }

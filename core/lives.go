@@ -126,9 +126,14 @@ func (s *Scheduler) tryOpen() (*session.Session, error) {
 	})
 }
 
+// drainAfter is how long Stop waits for what runs until others take over all else: ends that come soon need no
+// commits but their own.
+const drainAfter = time.Second
+
 // live waits until the session is lost, which it returns, or all has ended after Stop.
 func (s *Scheduler) live(ses *session.Session) error {
 	stop := s.halt.Done()
+	var drains <-chan time.Time
 	for {
 		changed := s.state.next()
 		s.mu.Lock()
@@ -143,8 +148,16 @@ func (s *Scheduler) live(ses *session.Session) error {
 			if quiet {
 				return nil
 			}
+			if drains == nil {
+				drains = time.After(drainAfter)
+			}
 		}
 		select {
+		case <-drains:
+			drains = make(chan time.Time) // once
+			for _, j := range s.all() {
+				j.withdraw()
+			}
 		case <-ses.Done():
 			return ses.Err()
 		case err := <-ses.Given:
@@ -203,7 +216,8 @@ func (s *Scheduler) finish() {
 
 // Stop begins no more fires, waits for running items to end, records their ends
 // and leaves the registry. What is owed but has not begun stays owed: whoever owns the
-// item next makes it up. When ctx ends first the items' contexts are cancelled
+// item next makes it up. After a second others take over what does not run here.
+// When ctx ends first the items' contexts are cancelled
 // with ErrStopped; those that do not return within a second are named in a
 // *RunningError. They keep what they own until they return: the session stays
 // open for them, and Stop may be called again to wait on. It is idempotent and

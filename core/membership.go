@@ -122,6 +122,13 @@ func (j *job) pause(hurry bool) bool {
 	return m.Quiet() && j.places.Idle()
 }
 
+// withdraw has others take over what does not run here.
+func (j *job) withdraw() {
+	if m := j.current(); m != nil {
+		m.Withdraw()
+	}
+}
+
 // leave ends the job's part in a session; it starts again in the next.
 func (j *job) leave(cause error) {
 	if m := j.current(); m != nil {
@@ -192,11 +199,15 @@ func (j *job) Failed(err error) {
 
 // ShutDown implements membership.Host.
 func (j *job) ShutDown(id string) {
+	reason := event.StopShutDown
+	if j.scheduler.halt.Err() != nil {
+		reason = event.StopCalled // it has withdrawn
+	}
 	j.mu.Lock()
-	j.why = event.StopShutDown
+	j.why = reason
 	j.mu.Unlock()
 	j.enter(PhaseStopped, nil)
-	j.scheduler.emit(event.Stopped{Job: j.name(), Instance: id, Reason: event.StopShutDown})
+	j.scheduler.emit(event.Stopped{Job: j.name(), Instance: id, Reason: reason})
 }
 
 // Waits implements membership.Host.

@@ -725,6 +725,24 @@ func TestAScheduleThatWasNotSeen(t *testing.T) {
 	require.Empty(t, Check(without(h, fireOf(0, 4000)), strict).Violations) // nobody knows
 }
 
+// A schedule that a leader whose clock was ahead put in force in a year never is, where another follows before; and the
+// one before it ends with that.
+func TestAScheduleThatNeverIsInForce(t *testing.T) {
+	h := without(sound(), func(r Record) bool { return r.Kind == SawSchedule })
+	h = append(h,
+		at(300, Record{Kind: SawSchedule, Who: "observer", Job: "a", Schedule: &Schedule{N: 1, Cron: everySecond}}),
+		at(2600, Record{Kind: SawSchedule, Who: "observer", Job: "a", Schedule: &Schedule{N: 2, Cron: neverAgain, Since: wall(31_536_000_000)}}),
+		at(2700, Record{Kind: SawSchedule, Who: "observer", Job: "a", Schedule: &Schedule{N: 3, Cron: everyTwo, Since: wall(2600)}}),
+		at(5500, Record{Kind: SawSchedule, Who: "observer", Job: "a", Schedule: &Schedule{N: 4, Cron: neverAgain, Since: wall(5400)}}))
+	for _, due := range []int{3000, 5000} {
+		for item := range 2 {
+			h = without(h, fireOf(item, due))
+		}
+	}
+	require.Empty(t, Check(h, strict).Violations)
+	require.Equal(t, map[Invariant]int{Coverage: 1}, Check(without(h, fireOf(0, 4000)), strict).Broken)
+}
+
 // Without an observer of the nodes, the driver's configurations say what was due.
 func TestWithoutNodesInForce(t *testing.T) {
 	h := without(sound(), func(r Record) bool { return r.Kind == SawSchedule || r.Kind == SawBase })

@@ -76,23 +76,35 @@ func (c *checker) plan(j *job) {
 			continue
 		}
 		since, until := nanos(s.Since), p.to
-		if i+1 < len(schedules) {
-			until = min(until, nanos(schedules[i+1].Since))
+		next := replacing(schedules[i+1:])
+		if next != nil {
+			until = min(until, nanos(next.Since))
 		}
 		p.grid = append(p.grid, c.fires(table, max(since, p.from-int64(time.Hour)), until)...)
 		heard := until
-		if i+1 < len(schedules) {
-			seen := c.seen(j, schedules[i+1].N)
+		if next != nil {
+			seen := c.seen(j, next.N)
 			if seen != nil {
 				more := c.unheard(seen.At)
 				heard = max(heard, nanos(seen.Wall)+int64(more))
 				p.replaced = append(p.replaced, replaced{table, until, later(seen.At, c.rules.Heard+more)})
 			}
 		}
-		c.allow(p, table, s, i+1 < len(schedules), until, heard, sure)
+		c.allow(p, table, s, next != nil, until, heard, sure)
 	}
 	slices.Sort(p.grid)
 	p.grid = slices.Compact(p.grid)
+}
+
+// replacing is which of the schedules that follow one takes its place: the one that is in force first. One that a leader
+// whose clock was ahead has put in force in a year never is, where another follows before.
+func replacing(later []Schedule) (next *Schedule) {
+	for i := range later {
+		if next == nil || later[i].Since.Before(next.Since) {
+			next = &later[i]
+		}
+	}
+	return next
 }
 
 // allow adds the fires that a member may have run which had not heard of a change.

@@ -101,21 +101,22 @@ type Member struct {
 	putting sync.Mutex // held while what the items go by is put in force
 	looking sync.Mutex // held while the leader is told whether it may lead
 
-	mu       sync.Mutex
-	set      *settings.Settings // of the configuration in force; never changed
-	stored   stamp              // of the configuration in force
-	seen     registry.Node      // the configuration as the watch showed it last; its value until it is in force
-	rule     timing             // the schedule in force
-	floor    time.Time          // of it, as it stands in the registry
-	watches  bool               // what it decides by is watched
-	unsynced uint8              // of that, a bit for each that has not been shown as a whole
-	stage    stage
-	broken   error // this registration is over; the next one follows
-	shutDown bool  // somebody deleted the instance: leave for good
-	sure     bool  // its life stood then, so it was the instance that was meant
-	paused   bool
-	retry    *workqueue.Retry // of task; nil: it has not failed
-	reread   *workqueue.Retry // of runs, likewise
+	mu        sync.Mutex
+	set       *settings.Settings // of the configuration in force; never changed
+	stored    stamp              // of the configuration in force
+	seen      registry.Node      // the configuration as the watch showed it last; its value until it is in force
+	rule      timing             // the schedule in force
+	floor     time.Time          // of it, as it stands in the registry
+	watches   bool               // what it decides by is watched
+	unsynced  uint8              // of that, a bit for each that has not been shown as a whole
+	stage     stage
+	broken    error // this registration is over; the next one follows
+	shutDown  bool  // somebody deleted the instance: leave for good
+	sure      bool  // its life stood then, so it was the instance that was meant
+	paused    bool
+	withdraws bool             // its instance is to be removed, since a stop waits for what runs
+	retry     *workqueue.Retry // of task; nil: it has not failed
+	reread    *workqueue.Retry // of runs, likewise
 
 	id            string // of the registration, or of the one that is being made; "" while there is none
 	up            time.Time
@@ -236,6 +237,7 @@ func (m *Member) advance(ctx context.Context) error {
 	for {
 		m.mu.Lock()
 		at, broken, shutDown, ready, deletedServer := m.stage, m.broken, m.shutDown, m.unsynced == 0, m.deletedServer
+		withdraws := m.withdraws
 		strays := len(m.strays) > 0
 		m.mu.Unlock()
 		var err error
@@ -246,6 +248,8 @@ func (m *Member) advance(ctx context.Context) error {
 			m.breakOff(broken)
 		case shutDown && at == stageFiring:
 			return m.leave(ctx)
+		case withdraws && at == stageFiring:
+			err = m.withdraw(ctx)
 		case at == stagePreparing:
 			err = m.prepare(ctx)
 		case at == stagePrepared:

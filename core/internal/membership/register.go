@@ -617,6 +617,33 @@ func (m *Member) breakOff(cause error) {
 	m.cfg.Host.Again()
 }
 
+// Withdraw has others take over what does not run here, while a stop waits for what does: like an instance that was
+// shut down from outside it is given nothing any more, and leaves when what it runs has ended.
+func (m *Member) Withdraw() {
+	m.mu.Lock()
+	m.withdraws = true
+	m.mu.Unlock()
+	m.task.Poke()
+}
+
+// withdraw removes the instance; the watch shows that it is gone.
+func (m *Member) withdraw(ctx context.Context) error {
+	m.mu.Lock()
+	id := m.id
+	m.mu.Unlock()
+	_, err := settle.Commit{
+		Store: m.cfg.Session, Ops: []registry.Op{registry.Delete(m.cfg.Job.Instance(id), registry.AnyVersion)},
+		Shows: func(n registry.Node) bool { return !n.Exists() },
+	}.Run(ctx, m.hindered)
+	if _, refused := errors.AsType[*registry.CommitError](err); err != nil && !refused {
+		return err
+	}
+	m.mu.Lock()
+	m.withdraws = false
+	m.mu.Unlock()
+	return nil
+}
+
 // leave ends this instance alone, after what runs has ended.
 func (m *Member) leave(ctx context.Context) error {
 	m.mu.Lock()

@@ -19,6 +19,10 @@ import (
 // runPatience is how long Run, and a Start that fails, let items end by themselves.
 const runPatience = 10 * time.Second
 
+// sameInterrupt is how soon after the first interrupt another one is the same: what sends one to a process and to its
+// group, as timeout(1) does, sends two.
+const sameInterrupt = 100 * time.Millisecond
+
 // Run runs one job until ctx ends: New, Add, and Scheduler.Run.
 func Run(ctx context.Context, reg registry.Registry, work Job, cfg JobConfig, opts ...Option) error {
 	s := New(reg, opts...)
@@ -112,12 +116,15 @@ func (s *Scheduler) stopPatiently(ctx context.Context) error {
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(waiting) }()
-	select {
-	case <-again:
-		cancel()
-		return <-stopped
-	case err := <-stopped:
-		return err
+	for began := time.Now(); ; {
+		select {
+		case <-again:
+			if time.Since(began) > sameInterrupt {
+				cancel()
+			}
+		case err := <-stopped:
+			return err
+		}
 	}
 }
 

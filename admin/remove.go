@@ -125,8 +125,8 @@ func (a *Admin) clear(ctx context.Context, j layout.Job) error {
 	return registry.DeleteTree(ctx, a.store, j.Root())
 }
 
-// Readmit lets a job be made again that RemoveJob has removed. A process that was refused the
-// job meanwhile has to be started again. It returns nil for a job that was not removed.
+// Readmit lets a job be made again that RemoveJob has removed. A process that goes on with other
+// jobs, and was refused this one meanwhile, starts it then. It returns nil for a job that was not removed.
 func (a *Admin) Readmit(ctx context.Context, job string) error {
 	j, err := layout.New(a.namespace, job)
 	if err != nil {

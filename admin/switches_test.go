@@ -180,7 +180,20 @@ func TestADayOfAnOperator(t *testing.T) {
 		// A process that starts with it is refused, until an operator allows it.
 		d := b.prepare("d", "127.0.0.1", everySecond)
 		require.ErrorContains(b, d.Start(ctx), "an operator removed this job")
+		other := everySecond
+		other.Name = "other"
+		goesOn := b.prepare("g", "127.0.0.1", other)
+		require.NoError(b, goesOn.Add(core.JobFunc(func(context.Context, core.Shard) error { return nil }), everySecond))
+		require.ErrorContains(b, goesOn.Start(ctx), "an operator removed this job")
+		require.Equal(b, core.PhaseFailed, goesOn.State().Jobs[1].Phase)
 		require.NoError(b, b.Readmit(ctx, "hello"))
+		b.until("those who were refused it, and go on, share it", func() bool {
+			hello := goesOn.State().Jobs[1]
+			return hello.Phase == core.PhaseRunning && len(hello.Items) == 2 && len(d.job().Items) == 2
+		})
+		require.NoError(b, d.Stop(ctx))
+		require.NoError(b, goesOn.Stop(ctx))
+		require.NoError(b, b.RemoveJob(ctx, "other"))
 		b.fires(b.start("e", "127.0.0.1", everySecond))
 		left, err := b.Inspect(ctx, "")
 		require.NoError(b, err)

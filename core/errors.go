@@ -50,7 +50,8 @@ type ConfigError = field.Error
 type PanicError = places.PanicError
 
 // A StartError is returned by Start when some jobs cannot run. The scheduler is not stopped: the other jobs
-// run on, and one of these does too once somebody mends what is wrong with its configuration in the registry.
+// run on, and one of these does too once somebody mends what is wrong with its configuration in the registry, or
+// readmits the job.
 type StartError struct {
 	// Jobs are the reasons, by the names of the jobs. There is at least one.
 	Jobs map[string]error

@@ -133,8 +133,25 @@ func (m *Member) checkRemoved(own registry.Node) error {
 	if !removed {
 		return nil
 	}
+	if !m.banned {
+		m.banned = true
+		m.cfg.Session.Follow(own.Path, registry.Self, m.onBanned)
+	}
 	return &field.Error{Job: m.name(), Field: "Name", Problem: fmt.Sprintf(
 		"an operator removed this job at %s; readmit it (package admin), or use another name", t.Removed.Format(time.RFC3339))}
+}
+
+// onBanned prepares a job again that somebody has readmitted.
+func (m *Member) onBanned(e registry.Event) {
+	if _, removed := layout.UnmarshalTombstone(e.Node.Value); removed || e.Synced {
+		return
+	}
+	m.mu.Lock()
+	preparing := m.stage < stagePrepared
+	m.mu.Unlock()
+	if preparing {
+		m.task.Poke()
+	}
 }
 
 // checkClass refuses a job that belongs to another Java class.

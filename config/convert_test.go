@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -611,28 +610,4 @@ staticSharding: false
 	require.NoError(t, err)
 	_, err = ConvertRegistry(t.Context(), store, "shop", []string{"two"}, ConvertOptions{})
 	require.ErrorContains(t, err, "/shop/two/config:")
-}
-
-// Two jobs whose names no variable and no file can tell apart have a place each for their secrets.
-func TestSecretsHaveAPlaceEach(t *testing.T) {
-	const jobs = `elasticjob:
-  regCenter: {serverLists: "h:2181", namespace: shop}
-  jobs:
-    re-port: {elasticJobType: SCRIPT, cron: "0 0 0 * * ?", shardingTotalCount: 1, props: {script.command.line: a, api.password: x}}
-    re_port: {elasticJobType: SCRIPT, cron: "0 0 0 * * ?", shardingTotalCount: 1, props: {script.command.line: a, api.password: y}}
-    "re$port": {elasticJobType: SCRIPT, cron: "0 0 0 * * ?", shardingTotalCount: 1, props: {script.command.line: a, api.password: z}}
-`
-	for _, options := range []ConvertOptions{{}, {SecretDir: "/etc/secrets"}} {
-		c, err := Convert("application.yml", []byte(jobs), options)
-		require.NoError(t, err)
-		places := map[string]string{}
-		for _, s := range c.Secrets {
-			places[s.Variable+s.File] = s.Value()
-		}
-		require.Len(t, places, 3, "%v", places)
-		require.Len(t, slices.Compact(slices.Sorted(maps.Values(places))), 3)
-		for place := range places {
-			require.Contains(t, string(c.YAML), place)
-		}
-	}
 }

@@ -1,9 +1,7 @@
 package config
 
 import (
-	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -126,10 +124,10 @@ func (c *converter) secret(out block, m member, key, text, owner string) {
 	}
 	s := Secret{Line: m.value.Line, column: m.value.Column, Field: m.path, value: strings.ReplaceAll(text, "$$", "$")}
 	if dir := c.options.SecretDir; dir != "" {
-		s.File = c.unused(filepath.Join(dir, strings.Map(fileCharacter, owner+"-"+key)))
+		s.File = filepath.Join(dir, strings.Map(fileCharacter, owner+"-"+key))
 		out.text(key+"File", m, s.File)
 	} else {
-		s.Variable = c.unused(variableFor(owner, key))
+		s.Variable = variableFor(owner, key)
 		out.text(key+"Env", m, s.Variable)
 	}
 	if strings.Contains(text, "${") {
@@ -145,16 +143,6 @@ func variableFor(owner, key string) string {
 		name = "_" + name
 	}
 	return name
-}
-
-// unused is the name of a place that holds no secret yet: name, or that with a number behind it. Jobs whose names differ
-// by what no variable may hold would have one between them.
-func (c *converter) unused(name string) string {
-	free := name
-	for n := 2; slices.ContainsFunc(c.secrets, func(s Secret) bool { return s.Variable == free || s.File == free }); n++ {
-		free = fmt.Sprint(name, "_", n)
-	}
-	return free
 }
 
 // soleVariable is the name of a text that is one variable and nothing else.

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,5 +78,77 @@ func TestWhatRunsWhenAStoppingInstanceDiesRunsAgain(t *testing.T) {
 		require.ElementsMatch(b, running, again)
 		require.NoError(b, <-stopped)
 		c.stop(b)
+	})
+}
+
+// What runs while Stop waits runs nowhere else meanwhile, whether runs are recorded or not, and whoever else has its item.
+func TestWhatRunsWhileStopWaitsRunsNowhereElse(t *testing.T) {
+	for name, monitor := range map[string]core.Monitor{"recorded": core.MonitorOn, "unrecorded": core.MonitorOff} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				w, release := newWitness(), make(chan struct{})
+				var holder atomic.Pointer[string]
+				w.hold = func(ctx context.Context, shard core.Shard) error {
+					if id := holder.Load(); id != nil && shard.Instance == *id {
+						select {
+						case <-release:
+						case <-ctx.Done():
+						}
+					}
+					return nil
+				}
+				cfg := core.JobConfig{Name: "hello", Cron: "0/5 * * * * ?", Shards: 4, Monitor: monitor}
+				s, c := b.start("s", w, cfg), b.start("c", w, cfg)
+				b.until("shared", func() bool { return allOwned(4, s, c) && len(s.job().Items) == 2 })
+				id := s.job().Instance
+				holder.Store(&id)
+				b.until("it runs", func() bool { return len(s.job().Running) == 2 })
+				running := s.job().Running
+				stopped := make(chan error, 1)
+				go func() { stopped <- s.Stop(b.Context()) }()
+				pause(20 * time.Second)
+				require.Equal(b, running, s.job().Running)
+				require.Len(b, c.job().Items, 2)
+				close(release)
+				require.NoError(b, <-stopped)
+				b.until("the other has all", func() bool { return allOwned(4, c) })
+				before := w.count()
+				b.until("and runs them", func() bool { return w.count() >= before+8 })
+				require.Empty(b, w.overlap)
+				c.stop(b)
+			})
+		})
+	}
+}
+
+// Whom somebody has shut down from outside says so, also when Stop is called before it has left.
+func TestAnInstanceThatWasShutDownSaysSoAfterStop(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		hold := func(release chan struct{}) *witness {
+			w := newWitness()
+			w.hold = func(context.Context, core.Shard) error { <-release; return nil }
+			return w
+		}
+		first, last := make(chan struct{}), make(chan struct{})
+		cfg := core.JobConfig{Name: "hello", Cron: "0/5 * * * * ?", Shards: 1}
+		s := b.prepare("s", hold(first), cfg)
+		cfg.Name = "other"
+		require.NoError(b, s.Add(hold(last), cfg))
+		require.NoError(b, s.Start(b.Context()))
+		b.until("both run", func() bool {
+			return len(s.State().Jobs[0].Running) == 1 && len(s.State().Jobs[1].Running) == 1
+		})
+		b.remove(s, b.path(s, "instances/"+s.job().Instance))
+		stopped := make(chan error, 1)
+		go func() { stopped <- s.Stop(b.Context()) }()
+		pause(5 * time.Second)
+		close(first)
+		b.until("one has left", func() bool { return len(of[event.Stopped](s)) == 1 })
+		close(last)
+		require.NoError(b, <-stopped)
+		told := of[event.Stopped](s)
+		require.Len(b, told, 2)
+		require.Equal(b, event.StopShutDown, told[0].Reason)
+		require.Equal(b, event.StopCalled, told[1].Reason)
 	})
 }

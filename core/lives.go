@@ -216,8 +216,8 @@ func (s *Scheduler) finish() {
 
 // Stop begins no more fires, waits for running items to end, records their ends
 // and leaves the registry. What is owed but has not begun stays owed: whoever owns the
-// item next makes it up. After a second others take over what does not run here.
-// When ctx ends first the items' contexts are cancelled
+// item next makes it up. After a second others take over what does not run here,
+// of a job with MonitorOff once nothing of it runs. When ctx ends first the items' contexts are cancelled
 // with ErrStopped; those that do not return within a second are named in a
 // *RunningError. They keep what they own until they return: the session stays
 // open for them, and Stop may be called again to wait on. It is idempotent and

@@ -198,11 +198,13 @@ func (j *job) Failed(err error) {
 }
 
 // ShutDown implements membership.Host.
-func (j *job) ShutDown(id string) {
-	reason := event.StopShutDown
-	if j.scheduler.halt.Err() != nil {
-		reason = event.StopCalled // it has withdrawn
-	}
+func (j *job) ShutDown(id string) { j.left(id, event.StopShutDown) }
+
+// Withdrawn implements membership.Host.
+func (j *job) Withdrawn(id string) { j.left(id, event.StopCalled) }
+
+// left is told that the job has left for good, and why.
+func (j *job) left(id string, reason event.StopReason) {
 	j.mu.Lock()
 	j.why = reason
 	j.mu.Unlock()

@@ -354,6 +354,13 @@ func (f *Firing) Quiet() bool {
 	return f.machine.Quiet()
 }
 
+// RunsUnrecorded reports whether an item runs of which the record says nothing.
+func (f *Firing) RunsUnrecorded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.machine.RunsUnrecorded()
+}
+
 // A State is what a firing is doing now.
 type State struct {
 	Total                 int

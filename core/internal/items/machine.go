@@ -863,6 +863,19 @@ func (m *Machine) Reset(of, now time.Time) []Action {
 // Quiet reports whether no item is in hand.
 func (m *Machine) Quiet() bool { return m.busy == 0 }
 
+// RunsUnrecorded reports whether an item runs, or waits for its place, of which the record says nothing.
+func (m *Machine) RunsUnrecorded() bool {
+	if m.busy == 0 {
+		return false
+	}
+	for _, it := range m.items {
+		if (it.phase == queued || it.phase == running) && !it.recorded {
+			return true
+		}
+	}
+	return false
+}
+
 // Epoch and Total are those of the items.
 func (m *Machine) Epoch() int { return m.epoch }
 

@@ -35,6 +35,8 @@ type Host interface {
 	Failed(err error)
 	// ShutDown is told that the instance was shut down from outside and has left.
 	ShutDown(id string)
+	// Withdrawn is told that it has left as Member.Withdraw asked.
+	Withdrawn(id string)
 	// Waits says what the job waits for, "" for nothing.
 	Waits(what string)
 	// Call runs the job's function.
@@ -116,6 +118,7 @@ type Member struct {
 	sure      bool  // its life stood then, so it was the instance that was meant
 	paused    bool
 	withdraws bool             // its instance is to be removed, since a stop waits for what runs
+	withdrew  bool             // it was
 	retry     *workqueue.Retry // of task; nil: it has not failed
 	reread    *workqueue.Retry // of runs, likewise
 
@@ -238,7 +241,7 @@ func (m *Member) advance(ctx context.Context) error {
 	for {
 		m.mu.Lock()
 		at, broken, shutDown, ready, deletedServer := m.stage, m.broken, m.shutDown, m.unsynced == 0, m.deletedServer
-		withdraws := m.withdraws
+		withdraws, f := m.withdraws, m.firing
 		strays := len(m.strays) > 0
 		m.mu.Unlock()
 		var err error
@@ -249,7 +252,7 @@ func (m *Member) advance(ctx context.Context) error {
 			m.breakOff(broken)
 		case shutDown && at == stageFiring:
 			return m.leave(ctx)
-		case withdraws && at == stageFiring:
+		case withdraws && at == stageFiring && !f.RunsUnrecorded(): // whoever takes that over would not know that it runs
 			err = m.withdraw(ctx)
 		case at == stagePreparing:
 			err = m.prepare(ctx)
@@ -343,7 +346,7 @@ func (m *Member) Unblock(item int) {
 // Changed implements firing.Host and leading.Host.
 func (m *Member) Changed() {
 	m.mu.Lock()
-	leaving := m.shutDown
+	leaving := m.shutDown || m.withdraws
 	m.mu.Unlock()
 	if leaving {
 		m.task.Poke()

@@ -639,7 +639,7 @@ func (m *Member) withdraw(ctx context.Context) error {
 		return err
 	}
 	m.mu.Lock()
-	m.withdraws = false
+	m.withdraws, m.withdrew = false, err == nil // else somebody has shut it down before
 	m.mu.Unlock()
 	return nil
 }
@@ -647,7 +647,7 @@ func (m *Member) withdraw(ctx context.Context) error {
 // leave ends this instance alone, after what runs has ended.
 func (m *Member) leave(ctx context.Context) error {
 	m.mu.Lock()
-	f, l, id, sure := m.firing, m.leader, m.id, m.sure
+	f, l, id, sure, withdrew := m.firing, m.leader, m.id, m.sure, m.withdrew
 	m.mu.Unlock()
 	if !sure {
 		nodes, err := settle.Get(ctx, m.cfg.Session, m.hindered, m.cfg.Job.Life(id), m.cfg.Job.Instance(id))
@@ -709,7 +709,11 @@ func (m *Member) leave(ctx context.Context) error {
 	m.Close(errShutDown)
 	l.Close()
 	m.unfollow(id)
-	m.cfg.Host.ShutDown(id)
+	if withdrew {
+		m.cfg.Host.Withdrawn(id)
+	} else {
+		m.cfg.Host.ShutDown(id)
+	}
 	return nil
 }
 
@@ -719,7 +723,7 @@ func (m *Member) unfollow(id string) {
 	for _, p := range []string{job.Servers(), job.Instances(), job.Lives(), job.InForce()} {
 		unfollow(p, registry.Children)
 	}
-	for _, p := range []string{job.Config(), job.Notice(id), job.Leader(), job.Clock(id)} {
+	for _, p := range []string{job.Config(), job.OwnRoot(), job.Notice(id), job.Leader(), job.Clock(id)} {
 		unfollow(p, registry.Self)
 	}
 }

@@ -417,14 +417,8 @@ func (a *Admin) deleteRecords(ctx context.Context, j layout.Job) error {
 			return err
 		}
 	}
-	runs, err := children(ctx, a.store, j.Runs())
-	if err != nil {
+	if err := a.clearBelow(ctx, j.Runs()); err != nil { // with what became of them
 		return err
-	}
-	for _, number := range runs { // with what became of them
-		if err := registry.DeleteTree(ctx, a.store, j.Runs()+"/"+number); err != nil {
-			return err
-		}
 	}
 	for _, dir := range []string{j.Ledgers(), j.Offsets()} { // which may be many
 		all, err := a.withChildren(ctx, dir)

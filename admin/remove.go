@@ -113,14 +113,8 @@ func (a *Admin) clear(ctx context.Context, j layout.Job) error {
 	if err := a.namesNoNamespace(ctx, j); err != nil {
 		return err
 	}
-	names, err := children(ctx, a.store, j.OwnRoot())
-	if err != nil {
+	if err := a.clearBelow(ctx, j.OwnRoot()); err != nil {
 		return err
-	}
-	for _, name := range names {
-		if err := registry.DeleteTree(ctx, a.store, j.OwnRoot()+"/"+name); err != nil {
-			return err
-		}
 	}
 	return registry.DeleteTree(ctx, a.store, j.Root())
 }

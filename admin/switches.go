@@ -242,7 +242,7 @@ func (a *Admin) mark(ctx context.Context, path string, wanted bool) error {
 	})
 }
 
-// clearBelow deletes what somebody has made below a node that says something by its existence alone.
+// clearBelow deletes what stands below a node.
 func (a *Admin) clearBelow(ctx context.Context, path string) error {
 	names, err := children(ctx, a.store, path)
 	for _, name := range names {

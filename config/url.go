@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/elasticron/elasticron/internal/field"
 	"github.com/elasticron/elasticron/registry"
 )
 
@@ -24,8 +25,8 @@ func checkText(address string) error {
 	scheme, rest, _ := strings.Cut(address, "/")
 	host, _, _ := strings.Cut(strings.TrimLeft(rest, "/"), "/")
 	for _, r := range scheme + host {
-		if r > '\uff00' && r <= '\uff5e' { // the full-width forms of ! to ~
-			return fmt.Errorf("holds the full-width character %q; write %q", r, r-'\uff01'+'!')
+		if plain, wide := field.Narrow(r); wide {
+			return fmt.Errorf("holds the full-width character %q; write %q", r, plain)
 		}
 	}
 	return nil

@@ -99,3 +99,12 @@ func Adapt(err error, change func(*Error)) error {
 	}
 	return errors.Join(adapted...)
 }
+
+// Narrow returns the plain form of a full-width character, as an input method for Chinese writes it in the place of one
+// from ! to ~; false where r is none.
+func Narrow(r rune) (plain rune, wide bool) {
+	if r < '\uff01' || r > '\uff5e' {
+		return 0, false
+	}
+	return r - '\uff01' + '!', true
+}

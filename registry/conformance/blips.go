@@ -204,17 +204,26 @@ func (b *blip) commits(store registry.Store, path string) error {
 	if err != nil && !errors.Is(err, registry.ErrUnavailable) {
 		return err
 	}
-	if err := b.t.s.Sync(b.t.ctx); err != nil {
-		return err
-	}
-	nodes, failed := b.t.s.Get(b.t.ctx, path)
+	n, failed := b.latest(path)
 	if failed != nil {
 		return failed
 	}
-	if applied := nodes[0].Exists() && bytes.Equal(nodes[0].Value, value); applied != (err == nil) {
-		return fmt.Errorf("error %v, and afterwards: %s", err, show(nodes[0])) //nolint:errorlint // it says what was seen
+	if applied := n.Exists() && bytes.Equal(n.Value, value); applied != (err == nil) {
+		return fmt.Errorf("error %v, and afterwards: %s", err, show(n)) //nolint:errorlint // it says what was seen
 	}
 	return nil
+}
+
+// latest is a node as it stands after all commits that were answered.
+func (b *blip) latest(path string) (registry.Node, error) {
+	if err := b.t.s.Sync(b.t.ctx); err != nil {
+		return registry.Node{}, err
+	}
+	nodes, err := b.t.s.Get(b.t.ctx, path)
+	if err != nil {
+		return registry.Node{}, err
+	}
+	return nodes[0], nil
 }
 
 // sets succeeds where the node was set as often as the error says.
@@ -223,10 +232,7 @@ func (b *blip) sets(store registry.Store, path string) error {
 	if err != nil && !errors.Is(err, registry.ErrUncertain) && !errors.Is(err, registry.ErrUnavailable) {
 		return err
 	}
-	if err := b.t.s.Sync(b.t.ctx); err != nil {
-		return err
-	}
-	nodes, failed := b.t.s.Get(b.t.ctx, path)
+	n, failed := b.latest(path)
 	if failed != nil {
 		return failed
 	}
@@ -236,8 +242,8 @@ func (b *blip) sets(store registry.Store, path string) error {
 	} else if errors.Is(err, registry.ErrUnavailable) {
 		most = 0
 	}
-	if v := nodes[0].Version; v < least || v > most {
-		return fmt.Errorf("error %v, and afterwards: %s", err, show(nodes[0])) //nolint:errorlint // it says what was seen
+	if n.Version < least || n.Version > most {
+		return fmt.Errorf("error %v, and afterwards: %s", err, show(n)) //nolint:errorlint // it says what was seen
 	}
 	return nil
 }

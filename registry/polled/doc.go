@@ -63,5 +63,5 @@
 // Those of package registry; what the store failed with begins with [Config].Name, and can be reached with errors.Is
 // and errors.As. Reads, Open and the end of a session are repeated until they succeed or their context ends, unless the
 // store says registry.ErrDenied; one attempt takes half a timeout at most, and each next one at a Read that was too slow
-// a quarter more. A commit is classified as [Store] says. A Watcher gives up the targets of a Read that was denied.
+// a quarter more. A commit is classified as [Store] says. A Watcher gives up the targets of a Read that was refused.
 package polled

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	wrong "github.com/elasticron/elasticron/internal/field"
 )
 
 // maxExpr is more than any sensible expression needs.
@@ -44,8 +46,8 @@ func checkText(text string) error {
 		return fault(cronField, "an expression has no zone of its own", "give the zone as the time zone")
 	}
 	for _, r := range text {
-		if r > '\uff00' && r <= '\uff5e' { // the full-width forms of ! to ~
-			return faultf(cronField, fmt.Sprintf("write %q", r-'\uff01'+'!'), "holds the full-width character %q", r)
+		if plain, wide := wrong.Narrow(r); wide {
+			return faultf(cronField, fmt.Sprintf("write %q", plain), "holds the full-width character %q", r)
 		}
 		if r == '"' || r == '\'' {
 			return fault(cronField, "holds a quote", "remove it: the quotes of YAML, of Go and of a shell are no part of the expression")

@@ -126,7 +126,7 @@ func (s *Scheduler) tryOpen() (*session.Session, error) {
 	})
 }
 
-// drainAfter is how long Stop waits for what runs until others take over all else: ends that come soon need no
+// drainAfter is how long Stop waits for running items before it gives all others away. Runs that end sooner cost no
 // commits but their own.
 const drainAfter = time.Second
 

@@ -113,7 +113,7 @@ type Member struct {
 	unsynced  uint8              // of that, a bit for each that has not been shown as a whole
 	stage     stage
 	broken    error // this registration is over; the next one follows
-	banned    bool  // the mark of an operator who has removed the job is watched; the task's own
+	removed   bool  // an operator has removed the job, and the mark of that is watched; for the task alone
 	shutDown  bool  // somebody deleted the instance: leave for good
 	sure      bool  // its life stood then, so it was the instance that was meant
 	paused    bool

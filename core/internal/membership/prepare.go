@@ -133,16 +133,16 @@ func (m *Member) checkRemoved(own registry.Node) error {
 	if !removed {
 		return nil
 	}
-	if !m.banned {
-		m.banned = true
-		m.cfg.Session.Follow(own.Path, registry.Self, m.onBanned)
+	if !m.removed {
+		m.removed = true
+		m.cfg.Session.Follow(own.Path, registry.Self, m.onReadmitted)
 	}
 	return &field.Error{Job: m.name(), Field: "Name", Problem: fmt.Sprintf(
 		"an operator removed this job at %s; readmit it (package admin), or use another name", t.Removed.Format(time.RFC3339))}
 }
 
-// onBanned prepares a job again that somebody has readmitted.
-func (m *Member) onBanned(e registry.Event) {
+// onReadmitted prepares a removed job again, once its mark is gone.
+func (m *Member) onReadmitted(e registry.Event) {
 	if _, removed := layout.UnmarshalTombstone(e.Node.Value); removed || e.Synced {
 		return
 	}

@@ -135,8 +135,8 @@ func (m *Member) putInForce() {
 	f.Configure(set)
 }
 
-// switchedOff is what to tell of an operator's switch that keeps this instance from beginning anything, "" for none.
-// That of the job is told with its configuration, and that of a server which is disabled since its job was goes with it.
+// switchedOff says which operator's switch keeps this instance from beginning anything, "" for none. A disabled job is
+// told with its configuration, and so is a server that was disabled only because its job was.
 func (m *Member) switchedOff() string {
 	s, known := m.servers.Get(m.cfg.IP)
 	switch {

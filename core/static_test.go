@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -421,8 +422,9 @@ func TestStaticShardingByTheHostsNameIsWarnedOf(t *testing.T) {
 			return n
 		}
 		a := b.start("a", newWitness(), cfg)
-		require.Zero(b, byHost(a), "it has a name")
 		c := b.start("c", newWitness(), cfg, core.WithInstanceName(""))
+		synctest.Wait() // listeners are told beside Start
+		require.Zero(b, byHost(a), "it has a name")
 		require.Equal(b, 1, byHost(c))
 	})
 }
